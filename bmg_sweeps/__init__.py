@@ -1,0 +1,1 @@
+"""Meta-learning sweeps: declare a grid, launch, select per budget, rerun."""

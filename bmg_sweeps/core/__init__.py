@@ -1,0 +1,1 @@
+"""The mathematics of bootstrapped meta-learning in pure JAX, one concept a module."""

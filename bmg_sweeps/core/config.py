@@ -1,0 +1,42 @@
+"""How a trainer's `Config` says which of its fields shape the program.
+
+A `Config` is a frozen dataclass registered as a pytree. Its plain fields (rates,
+weights, discounts, the seed) are data: leaves that one compiled program takes as
+arguments, and that `vmap` can stack. Fields declared with `structure` (numbers of
+steps, names of functions, layer sizes) are part of the tree's structure: each distinct
+combination compiles once.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+
+def structure() -> Any:
+    """Declares a field static: its value shapes the compiled program.
+
+    Returns:
+        A dataclass field that `jax.tree_util.register_dataclass` keeps out of the
+        leaves. Its values must be hashable.
+    """
+    return dataclasses.field(metadata={"static": True})
+
+
+def require(
+    config: Any, fields: tuple[str, ...], holds: Callable[[Any], bool], expected: str
+) -> None:
+    """Checks fields of a `Config`; trainers call it in `check`.
+
+    Args:
+        config: of one point, with plain Python values.
+        fields: names of the fields to look at.
+        holds: what each value must satisfy.
+        expected: the same in words.
+
+    Raises:
+        ValueError: a value does not; names field, value and what was expected.
+    """
+    for field in fields:
+        value = getattr(config, field)
+        if not holds(value):
+            raise ValueError(f"{field} = {value!r}: expected {expected}")

@@ -1,0 +1,1 @@
+"""Worlds that agents learn in, one a module."""

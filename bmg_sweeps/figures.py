@@ -1,0 +1,82 @@
+"""Learning curves of a sweep as a PNG file."""
+
+import io
+import itertools
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+
+from bmg_sweeps import grid, selection
+from bmg_sweeps.planning import Chosen
+from bmg_sweeps.selection import Trained
+
+matplotlib.use("Agg")  # No window: the file is all that is wanted.
+from matplotlib import pyplot
+
+# Okabe and Ito's colors, which the color-blind can tell apart.
+_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+
+
+def draw(chosen: Chosen, trained: Sequence[Trained]) -> bytes:
+    """Draws each of a sweep's panels, with the best configuration of every method.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+
+    Returns:
+        A PNG file. Lines are means over seeds, bands one standard deviation around.
+        Best is at the last budget that any configuration has reached.
+    """
+    sweep = chosen.sweep
+    amounts = selection.budgets(sweep.select, chosen.stop)
+    chosen_ones = selection.select(sweep, trained, amounts).best
+    last = max((score.budget for score in chosen_ones), default=None)
+    best = [score for score in chosen_ones if score.budget == last]
+    by_id = {one.point.id: one for one in trained}
+    figure, panels = pyplot.subplots(
+        1, len(sweep.curves), figsize=(7 * len(sweep.curves), 4.5), squeeze=False
+    )
+    for panel, curve in zip(panels[0], sweep.curves, strict=True):
+        for score, color in zip(best, itertools.cycle(_COLORS), strict=False):
+            members = [by_id[p.id] for p in score.points]
+            values = grid.describe(sweep, score.configuration.values)
+            label = f"{score.method}: {values}, {len(members)} seeds"
+            _draw_line(panel, sweep, curve, chosen.stop, members, color, label)
+        panel.set(title=curve.title, xlabel=sweep.select.axis, ylabel=curve.label)
+        panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
+        panel.grid(alpha=0.3)
+        if best:
+            panel.legend(fontsize=7)
+    figure.suptitle(f"{sweep.title} (best of each method at the last budget)")
+    figure.tight_layout()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120)
+    pyplot.close(figure)
+    return buffer.getvalue()
+
+
+def _draw_line(panel, sweep: grid.Sweep, curve, stop, members, color, label) -> None:
+    end = min(curve.until or np.inf, stop[sweep.select.axis])
+    begin = end - curve.last if curve.last else 0
+    amounts = sorted(
+        set.intersection(*(set(one.rows[sweep.select.axis]) for one in members))
+    )
+    amounts = np.array([a for a in amounts if begin < a <= end])
+    values = np.array(
+        [
+            [
+                selection.value_at(one.rows, sweep.select.axis, curve.metric, a)
+                for a in amounts
+            ]
+            for one in members
+        ],
+        dtype=float,  # None becomes NaN, which is not drawn.
+    )
+    mean, deviation = values.mean(axis=0), values.std(axis=0)
+    panel.plot(amounts, mean, color=color, label=label, linewidth=1.5)
+    if len(members) > 1:
+        panel.fill_between(
+            amounts, mean - deviation, mean + deviation, color=color, alpha=0.2
+        )

@@ -1,0 +1,238 @@
+"""Runs what a plan says is missing, as Ray Tune trials.
+
+Ray Tune places the trials, keeps their actors, and starts them again when a process or
+a node dies. It is told nothing but which points there are: a trial reads its point from
+storage, goes on from its checkpoint there, and leaves its record there, so that a
+retried trial, a second launch and a resumed one are the same thing.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import pathlib
+import signal
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bmg_sweeps import errors, paths, planning, store
+from bmg_sweeps import point as points_module
+from bmg_sweeps.point import Point
+
+_EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
+_CACHE_BYTES = 1 << 30  # Of compiled programs; a limit also makes JAX lock the cache.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a launch runs on."""
+
+    address: str | None = None  # Of a running Ray; None starts one on this machine.
+    cpus: int = 1  # Of each trial.
+    gpus: float = 0.0  # Of each trial; a fraction shares one.
+
+
+def run(
+    storage: store.Storage,
+    plan: planning.Plan,
+    resources: Resources,
+    *,
+    retry: bool = False,
+    watch: Callable[[planning.Plan], contextlib.AbstractContextManager],
+) -> bool:
+    """Trains the missing points of a plan, until none is left or the user stops it.
+
+    Args:
+        storage: of the records.
+        plan: what to run.
+        resources: where.
+        retry: whether failed and diverged points are tried once more.
+        watch: shows progress while its context is open.
+
+    Returns:
+        Whether it ran to the end, rather than being stopped.
+
+    Raises:
+        UserError: the points or the resources asked for cannot be had.
+    """
+    planning.check(plan.to_run)
+    launch_id = uuid.uuid4().hex[:8]
+    provenance = {"launch": launch_id} | planning.provenance()
+    with _ray(resources) as ray, _stop_on_signal(storage, launch_id) as stopped:
+        for p in plan.to_run:
+            store.declare(storage, p.trainer, p.id, points_module.gin_text(p))
+        trials = [
+            {"trainer": p.trainer, "id": p.id, "stop": dict(plan.stops[p.id])}
+            for p in _in_lanes(plan.to_run, _places(ray.nodes(), resources))
+        ]
+        constants = {
+            "storage": os.path.abspath(storage.root)
+            if storage.is_local
+            else storage.uri,
+            "provenance": provenance,
+            "retry": retry,
+        }
+        with watch(plan):
+            _fit(ray.tune, trials, constants, resources)
+        return not stopped.is_set()
+
+
+def train_pack(config: Mapping[str, Any]) -> dict[str, str]:
+    """Runs one trial, in a process of Ray's: the points of one pack.
+
+    Args:
+        config: the pack's trainer, point id and stop rule, and the launch's constants.
+
+    Returns:
+        The status of its point.
+    """
+    # Imported here: the driver, which imports this module, must not import JAX.
+    from bmg_sweeps import work_unit
+
+    pack, launch = config["pack"], config["launch"]
+    storage = store.open_storage(launch["storage"])
+    flag = stop_flag(launch["provenance"]["launch"])
+    status = work_unit.run(
+        storage,
+        pack["trainer"],
+        pack["id"],
+        pack["stop"],
+        should_stop=lambda: storage.fs.exists(storage.path(flag)),
+        retry=launch["retry"],
+        launch=launch["provenance"],
+    )
+    return {"status": status}
+
+
+def stop_flag(launch_id: str) -> str:
+    """Names the object whose presence asks a launch's trials to commit and end."""
+    return f".stop-{launch_id}"
+
+
+@contextlib.contextmanager
+def _ray(resources: Resources) -> Iterator[Any]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
+    os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
+    import ray
+    import ray.tune
+
+    ray.init(
+        address=resources.address or "local",
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={
+            "working_dir": str(paths.ROOT),
+            "excludes": _EXCLUDED,
+            "env_vars": _worker_environment(resources),
+        },
+        **({} if resources.address else {"object_store_memory": 200_000_000}),
+    )
+    try:
+        _check_resources(ray.nodes(), resources)
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _worker_environment(resources: Resources) -> dict[str, str]:
+    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    environment = {
+        "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
+        "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(caches, "bmg_sweeps")),
+        "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    }
+    return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
+
+
+def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> None:
+    """Refuses a request that no node can meet; Ray would wait for one forever."""
+    for flag, name, wanted in (
+        ("--cpus", "CPU", resources.cpus),
+        ("--gpus", "GPU", resources.gpus),
+    ):
+        largest = max((n["Resources"].get(name, 0) for n in nodes), default=0)
+        if wanted > largest:
+            raise errors.UserError(
+                f"{flag} {wanted:g}: expected at most {largest:g}, the most that one "
+                f"node has"
+            )
+
+
+def _places(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
+    """Counts the trials that can run at once."""
+    places = 0
+    for node in nodes:
+        room = [node["Resources"].get("CPU", 0) // resources.cpus]
+        if resources.gpus:
+            room.append(node["Resources"].get("GPU", 0) // resources.gpus)
+        places += int(min(room))
+    return places
+
+
+def _in_lanes(points: Sequence[Point], places: int) -> list[Point]:
+    """Orders points so that actors, each taking the next one, keep to few structures.
+
+    The points come ordered by structure. Each place gets a run of them, and the runs
+    are dealt out in turn: the actors compile different structures at the same time
+    rather than all of them the same one.
+    """
+    length = -(-len(points) // places)
+    return [p for i in range(length) for p in points[i::length]]
+
+
+def _fit(tune: Any, trials: list, constants: Mapping[str, Any], resources: Resources):
+    if not trials:
+        return
+    trainable = tune.with_resources(
+        train_pack, {"cpu": resources.cpus, "gpu": resources.gpus}
+    )
+    with tempfile.TemporaryDirectory(prefix="bmg_sweeps_") as folder:
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"pack": tune.grid_search(trials), "launch": dict(constants)},
+            tune_config=tune.TuneConfig(
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: trial.config["pack"]["id"],
+            ),
+            run_config=tune.RunConfig(
+                name="launch",
+                storage_path=folder,
+                verbose=0,
+                # A process or node that dies; what a point raises is caught inside.
+                failure_config=tune.FailureConfig(max_failures=2),
+            ),
+        )
+        tuner.fit()
+
+
+@contextlib.contextmanager
+def _stop_on_signal(
+    storage: store.Storage, launch_id: str
+) -> Iterator[threading.Event]:
+    """Turns Ctrl-C and SIGTERM into a request that trials commit and end."""
+    stopped = threading.Event()
+
+    def stop(signum: int, frame: Any) -> None:
+        del signum, frame
+        if stopped.is_set():
+            raise KeyboardInterrupt  # The second time the user means it.
+        stopped.set()
+        storage.replace(b"", stop_flag(launch_id))
+
+    old = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for signum, handler in old.items():
+            signal.signal(signum, handler)
+        storage.remove(stop_flag(launch_id))

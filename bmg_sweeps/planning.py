@@ -1,0 +1,222 @@
+"""What a launch would run: a sweep's points, minus what their records already hold."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from bmg_sweeps import errors, grid, paths, store
+from bmg_sweeps import point as points_module
+from bmg_sweeps.point import Point
+
+SCALES = ("smoke", "lite", "paper")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the command line says about a sweep's points."""
+
+    scale: str = "smoke"
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    gin: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    stop: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """A sweep at a scale: the points that are meant, and how far they train."""
+
+    name: str
+    sweep: grid.Sweep
+    points: tuple[Point, ...]
+    stop: Mapping[str, float]
+
+
+def choose(name: str, choice: Choice) -> Chosen:
+    """Resolves a sweep's points under the command line's choices.
+
+    Args:
+        name: of a sweep, or the path of its file.
+        choice: scale, filters and replacements.
+
+    Returns:
+        Its points, each once, in the sweep's order.
+
+    Raises:
+        UserError: the sweep has no such scale, a field or axis is unknown, or nothing
+            is left.
+    """
+    sweep = paths.load_sweep(name)
+    if choice.scale not in sweep.scales:
+        raise errors.UserError(
+            f"--scale {choice.scale}: sweep {name} has {', '.join(sweep.scales)}"
+        )
+    scale = sweep.scales[choice.scale]
+    points = [
+        points_module.resolve(sweep.trainer, values, choice.gin)
+        for values in scale.points
+    ]
+    declared = points_module.fields(sweep.trainer)
+    for field, text in choice.where.items():
+        if field not in declared:
+            raise errors.UserError(
+                f"--where {field}={text}: no such field; expected one of: "
+                + ", ".join(declared)
+            )
+        points = [
+            p for p in points if str(p.values[field]) == _as_shown(p, field, text)
+        ]
+    if choice.seeds:
+        points = [
+            Point(p.trainer, p.values | {"seed": seed})
+            for p in {p.configuration().id: p for p in points}.values()
+            for seed in choice.seeds
+        ]
+    if not points:
+        raise errors.UserError(
+            f"sweep {name}: no point is left at scale {choice.scale} with --where "
+            + " ".join(f"{k}={v}" for k, v in choice.where.items())
+        )
+    axes = {*scale.stop, sweep.select.axis, "hours"}
+    for axis, amount in choice.stop.items():
+        if axis not in axes:
+            raise errors.UserError(
+                f"--stop {axis}={amount:g}: expected one of the axes "
+                + ", ".join(sorted(axes))
+            )
+    return Chosen(
+        name=name,
+        sweep=sweep,
+        points=tuple({p.id: p for p in points}.values()),
+        stop=choice.stop or scale.stop,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be run, for how long, and where the other points stand."""
+
+    stops: Mapping[str, Mapping[str, float]]  # Stop rule by point id.
+    points: tuple[Point, ...]  # All of them, each once.
+    statuses: Mapping[str, str]  # By point id.
+    to_run: tuple[Point, ...]  # Ordered by structure.
+
+    def counts(self) -> dict[str, int]:
+        """Counts the points by status."""
+        counts: dict[str, int] = {}
+        for status in self.statuses.values():
+            counts[status] = counts.get(status, 0) + 1
+        return counts
+
+
+def plan(storage: store.Storage, chosen: Sequence[Chosen], retry: bool = False) -> Plan:
+    """Subtracts what is recorded from what is wanted.
+
+    Args:
+        storage: of the records.
+        chosen: sweeps; they may share points, which train as far as the longest asks.
+        retry: whether failed and diverged points are wanted again.
+
+    Returns:
+        The plan.
+    """
+    points: dict[str, Point] = {}
+    stops: dict[str, dict[str, float]] = {}
+    for one in chosen:
+        for p in one.points:
+            points[p.id] = p
+            stop = stops.setdefault(p.id, {})
+            for axis, amount in one.stop.items():
+                stop[axis] = max(amount, stop.get(axis, 0))
+    records = store.scan(storage, [(p.trainer, p.id) for p in points.values()])
+    code = code_fingerprint()
+    statuses = {i: store.status(records[i], stops[i], code) for i in points}
+    wanted = {"missing"} | ({"failed", "diverged"} if retry else set())
+    to_run = [p for i, p in points.items() if statuses[i] in wanted]
+    order = {}
+    for p in to_run:
+        order.setdefault(points_module.structure(p), len(order))
+    to_run.sort(key=lambda p: order[points_module.structure(p)])
+    return Plan(stops, tuple(points.values()), statuses, tuple(to_run))
+
+
+def check(points: Sequence[Point]) -> None:
+    """Imports the trainers and checks every point, in a child process.
+
+    Args:
+        points: that are about to be run.
+
+    Raises:
+        UserError: a point has a value that its trainer refuses, or a trainer is broken.
+    """
+    texts = [(p.trainer, points_module.gin_text(p)) for p in points]
+    child = subprocess.run(
+        [sys.executable, "-m", "bmg_sweeps.work_unit"],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        cwd=paths.ROOT,
+        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        check=False,
+    )
+    if child.returncode != 0:
+        lines = child.stderr.strip().splitlines() or ["no message"]
+        raise errors.UserError(f"the trainers cannot be imported: {lines[-1]}")
+    for p, problem in zip(points, json.loads(child.stdout), strict=True):
+        if problem:
+            raise errors.UserError(f"point {p.id}: {problem}")
+
+
+def code_fingerprint() -> str:
+    """Hashes the sources that decide a point's numbers; their form, not their history.
+
+    Returns:
+        A short hash of trainers/ and of the parts of bmg_sweeps/ that they use.
+    """
+    folders = (paths.TRAINERS, *(paths.ROOT / "bmg_sweeps" / d for d in _NUMERIC))
+    digest = hashlib.sha256()
+    for path in sorted(p for folder in folders for p in folder.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def provenance() -> dict[str, str]:
+    """Names the code that runs: its commit, "+dirty" where files differ, and its hash.
+
+    Returns:
+        `revision` for the reader, and `code`, the fingerprint.
+    """
+    try:
+        revision = _git("rev-parse", "--short=12", "HEAD")
+        revision += "+dirty" if _git("status", "--porcelain") else ""
+    except (OSError, subprocess.CalledProcessError):
+        revision = "unknown"
+    return {"revision": revision, "code": code_fingerprint()}
+
+
+_NUMERIC = ("core", "environments", "tasks")
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(paths.ROOT), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def _as_shown(point: Point, field: str, text: str) -> str:
+    """Reads the text of a filter as a value of the field, so that 3e-4 is 0.0003."""
+    value = point.values[field]
+    if isinstance(value, float):
+        try:
+            return str(float(text))
+        except ValueError:
+            return text
+    return text.replace("_", "") if isinstance(value, int) else text

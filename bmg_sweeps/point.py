@@ -1,0 +1,244 @@
+"""Points: full assignments of a trainer's `Config`, resolved without importing it.
+
+The trainer's source says which fields there are, of which type, and which shape the
+program; its .gin says their values; a sweep says what varies. All three are read as
+text, so that planning needs no JAX and a broken trainer cannot break a report.
+"""
+
+import ast
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gin import config_parser
+
+from bmg_sweeps import errors, grid, paths
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One field of a trainer's `Config`."""
+
+    type: str  # As annotated: "int", "float", "str", "bool" or "tuple[int, ...]".
+    is_structure: bool  # Whether it shapes the compiled program.
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A trainer and a value for each field of its `Config`, in the fields' order."""
+
+    trainer: str
+    values: grid.Values
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Short hash of trainer and values; the name of the record."""
+        text = json.dumps([self.trainer, self.values], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def configuration(self, over: Iterable[str] = ("seed",)) -> "Point":
+        """Leaves out the fields that a score is averaged over.
+
+        Args:
+            over: names of those fields.
+
+        Returns:
+            A point without them: the unit of selection.
+        """
+        over = tuple(over)
+        values = {k: v for k, v in self.values.items() if k not in over}
+        return Point(self.trainer, values)
+
+
+def fields(trainer: str) -> dict[str, Field]:
+    """Reads the fields of a trainer's `Config` from its source.
+
+    Args:
+        trainer: name of a module in trainers/.
+
+    Returns:
+        Fields by name, in order.
+
+    Raises:
+        UserError: there is no such trainer, or its source declares no `Config`.
+    """
+    path = paths.TRAINERS / f"{trainer}.py"
+    return _fields(path, _modified(path, "trainer", trainer))
+
+
+def resolve(trainer: str, values: Mapping[str, Any], bindings: tuple[str, ...] = ()):
+    """Fills a point's values up with the trainer's gin values.
+
+    Args:
+        trainer: name of a module in trainers/.
+        values: what a sweep says of the point.
+        bindings: gin lines that hold for all points, weaker than `values`.
+
+    Returns:
+        The `Point`, each value cast to its field's type: 0 and 0.0 are one point.
+
+    Raises:
+        UserError: a field is unknown, unbound, or a value is of the wrong type.
+    """
+    declared = fields(trainer)
+    bound = _gin_values(trainer) | parse_bindings(trainer, "\n".join(bindings))
+    bound |= values
+    for name in bound:
+        if name not in declared:
+            raise errors.UserError(
+                f"{trainer}.{name}: no such field; expected one of: "
+                + ", ".join(declared)
+            )
+    missing = [name for name in declared if name not in bound]
+    if missing:
+        raise errors.UserError(
+            f"{trainer}.{missing[0]}: bound in no gin file; expected a line in "
+            f"gin/{trainer}.gin"
+        )
+    return Point(
+        trainer,
+        {
+            name: _cast(f"{trainer}.{name}", field.type, bound[name])
+            for name, field in declared.items()
+        },
+    )
+
+
+def structure(point: Point) -> tuple[Any, ...]:
+    """Returns the values that shape the compiled program.
+
+    Args:
+        point: any point.
+
+    Returns:
+        A tuple that two points share where one program serves both.
+    """
+    declared = fields(point.trainer)
+    static = [v for k, v in point.values.items() if declared[k].is_structure]
+    return (point.trainer, *static)
+
+
+def gin_text(point: Point) -> str:
+    """Writes a point as gin text that binds every field.
+
+    Args:
+        point: any point.
+
+    Returns:
+        Text that gin parses without any other file.
+    """
+    lines = [f"# Point {point.id}.", "", f"import trainers.{point.trainer}", ""]
+    lines += [f"{point.trainer}.{k} = {v!r}" for k, v in point.values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def parse_bindings(trainer: str, text: str) -> grid.Values:
+    """Reads gin text with gin's own parser, executing none of its imports.
+
+    Args:
+        trainer: the only configurable that may be bound.
+        text: lines such as `two_colors_actor_critic.discount = 0.9`.
+
+    Returns:
+        Values by field.
+
+    Raises:
+        UserError: a line is not gin, binds another configurable, or uses a macro or a
+            reference, which a record could not hold.
+    """
+    values = {}
+    try:
+        for statement in config_parser.ConfigParser(text, _Literals()):
+            if isinstance(statement, config_parser.ImportStatement):
+                continue
+            if not isinstance(statement, config_parser.BindingStatement):
+                raise errors.UserError(
+                    f"gin line {statement.location.line_content.strip()!r}: expected "
+                    f"{trainer}.field = value"
+                )
+            if statement.scope or statement.selector != trainer:
+                raise errors.UserError(
+                    f"gin binding {statement.location.line_content.strip()!r}: "
+                    f"expected a field of {trainer}"
+                )
+            values[statement.arg_name] = statement.value
+    except SyntaxError as error:
+        raise errors.UserError(
+            f"gin line {(error.text or '').strip()!r}: {error.msg.splitlines()[0]}"
+        ) from error
+    return values
+
+
+class _Literals(config_parser.ParserDelegate):
+    """Refuses what is not a literal."""
+
+    def configurable_reference(self, scoped_configurable_name, evaluate):
+        raise errors.UserError(
+            f"gin reference @{scoped_configurable_name}: expected a literal value"
+        )
+
+    def macro(self, macro_name):
+        raise errors.UserError(f"gin macro %{macro_name}: expected a literal value")
+
+
+def _modified(path: pathlib.Path, kind: str, name: str) -> float:
+    if not path.is_file():
+        known = sorted(p.stem for p in paths.TRAINERS.glob("[!_]*.py"))
+        raise errors.UserError(
+            f"{kind} {name!r}: {path.parent.name}/{path.name} does not exist; "
+            f"expected one of: {', '.join(known)}"
+        )
+    return path.stat().st_mtime
+
+
+def _gin_values(trainer: str) -> grid.Values:
+    path = paths.GIN / f"{trainer}.gin"
+    return dict(_parsed_gin(trainer, path, _modified(path, "trainer", trainer)))
+
+
+@functools.cache
+def _parsed_gin(trainer: str, path: pathlib.Path, modified: float) -> grid.Values:
+    del modified  # Part of the key, so that an edited file is read again.
+    return parse_bindings(trainer, path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _fields(path: pathlib.Path, modified: float) -> dict[str, Field]:
+    del modified
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise errors.UserError(
+            f"trainer file {path}, line {error.lineno}: {error.msg}"
+        ) from error
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == "Config":
+            return {
+                line.target.id: Field(
+                    type=ast.unparse(line.annotation),
+                    is_structure=isinstance(line.value, ast.Call)
+                    and ast.unparse(line.value.func).endswith("structure"),
+                )
+                for line in node.body
+                if isinstance(line, ast.AnnAssign)
+            }
+    raise errors.UserError(f"trainer file {path}: expected a class Config")
+
+
+def _cast(name: str, type_: str, value: Any) -> Any:
+    """Casts a literal to an annotated type; nothing is rounded, parsed or truncated."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if type_ == "float" and is_number and math.isfinite(value):
+        return float(value)
+    if type_ == "int" and isinstance(value, int) and is_number:
+        return value
+    if type_ in ("str", "bool") and type(value).__name__ == type_:
+        return value
+    if type_ == "tuple[int, ...]" and isinstance(value, tuple | list):
+        return tuple(_cast(name, "int", element) for element in value)
+    raise errors.UserError(f"{name} = {value!r}: expected a value of type {type_}")

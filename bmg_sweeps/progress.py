@@ -1,0 +1,118 @@
+"""How a launch is going: a live table, or plain lines where there is no terminal."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+import rich.console
+import rich.live
+import rich.table
+
+from bmg_sweeps import planning, store
+
+_STATUSES = ("done", "running", "missing", "failed", "diverged")
+
+
+@contextlib.contextmanager
+def watch(
+    storage: store.Storage, plan: planning.Plan, console: rich.console.Console
+) -> Iterator[None]:
+    """Shows the points of a plan while the context is open.
+
+    Args:
+        storage: of the records.
+        plan: what is being run.
+        console: where to.
+
+    Yields:
+        Nothing.
+    """
+    over = threading.Event()
+    view = _View(storage, plan)
+    thread = threading.Thread(
+        target=view.draw_live if console.is_terminal else view.print_lines,
+        args=(console, over),
+        daemon=True,
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class _View:
+    """What was last read of the records; those that are over are not read again."""
+
+    def __init__(self, storage: store.Storage, plan: planning.Plan) -> None:
+        self._storage = storage
+        self._plan = plan
+        self._statuses = dict(plan.statuses)
+        self._fractions: dict[str, float] = {}
+        self._began = time.monotonic()
+
+    def draw_live(self, console: rich.console.Console, over: threading.Event) -> None:
+        with rich.live.Live(self._table(), console=console, transient=False) as live:
+            while not over.wait(1.0):
+                self._read()
+                live.update(self._table())
+            self._read()
+            live.update(self._table())
+
+    def print_lines(self, console: rich.console.Console, over: threading.Event) -> None:
+        said = None
+        while True:
+            is_over = over.wait(10.0)
+            self._read()
+            line = ", ".join(f"{value} {name}" for name, value in self._cells())
+            if line != said:
+                console.print(line, highlight=False)
+            said = line
+            if is_over:
+                return
+
+    def _read(self) -> None:
+        for p in self._plan.to_run:
+            if self._statuses[p.id] in ("missing", "running"):
+                record = store.read(self._storage, p.trainer, p.id)
+                stop = self._plan.stops[p.id]
+                self._statuses[p.id] = store.status(record, stop)
+                self._fractions[p.id] = min(
+                    (min(1.0, record.progress.get(a, 0) / n) for a, n in stop.items()),
+                    default=0.0,
+                )
+
+    def _cells(self) -> list[tuple[str, str]]:
+        counts = dict.fromkeys(_STATUSES, 0)
+        for status in self._statuses.values():
+            counts[status] += 1
+        cells = [(name, str(counts[name])) for name in _STATUSES]
+        hours = (time.monotonic() - self._began) / 3600
+        ran = sum(
+            1.0 if self._statuses[p.id] == "done" else self._fractions.get(p.id, 0.0)
+            for p in self._plan.to_run
+        )
+        if ran > 0:
+            left = (len(self._plan.to_run) - ran) * hours / ran
+            cells.append(("points per hour", f"{ran / hours:.0f}"))
+            cells.append(("left", _duration(left)))
+        return cells
+
+    def _table(self) -> rich.table.Table:
+        table = rich.table.Table()
+        cells = self._cells()
+        for name, _ in cells:
+            table.add_column(name, justify="right")
+        table.add_row(*(value for _, value in cells))
+        return table
+
+
+def _duration(hours: float) -> str:
+    minutes = round(hours * 60)
+    return (
+        f"{minutes // 60} h {minutes % 60:02d} min"
+        if minutes >= 60
+        else f"{minutes} min"
+    )

@@ -1,0 +1,1 @@
+"""The paper's experimental settings, one a module; the folder is the registry."""

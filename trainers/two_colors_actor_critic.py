@@ -1,0 +1,354 @@
+"""Two-colors with an actor-critic whose entropy weight ε is fixed or meta-learned.
+
+Three update kinds, each a function of this module: `fixed_entropy_weight`,
+`meta_gradient` (MG) and `bootstrapped_meta_gradient` (BMG). In the last two a small
+network maps the mean rewards of the ten most recent rollouts to ε.
+
+Source: Flennerhag et al. (2022), Section 5.1, Appendix B.2, Algorithms 1 to 3, Table 1.
+
+Differs from the paper, or goes beyond what it says:
+- Returns reach n = 1 step ahead; the paper does not state n. At its learning rate of
+  0.1 longer ones make the critic overshoot and the policy saturate.
+- The KL divergence is summed over the states of a rollout (`matching_weight` = 16).
+- The target's gradient step has the agent's learning rate α; the paper prints β.
+- `target_rollout` says on which rollout that step is computed. "last_rollout": that of
+  the last update, as in Algorithm 3. "next_rollout": that of the next one, which shares
+  its gradients with the target ("without an extra gradient computation").
+- The advantages in the meta-objective of MG and in the target use the critic z⁽ᵗ⁾.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import operator
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import chex
+import gin
+import jax
+import jax.numpy as jnp
+import optax
+
+from bmg_sweeps.core import matching, networks, targets
+from bmg_sweeps.core import meta_gradient as meta_gradients
+from bmg_sweeps.core.config import require, structure
+from bmg_sweeps.environments import two_colors_statistics
+from trainers import _two_colors_agent as agent
+from trainers import _two_colors_targets
+
+CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
+
+
+@jax.tree_util.register_dataclass
+@gin.configurable("two_colors_actor_critic")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """Every value is bound in gin/two_colors_actor_critic.gin; none has a default."""
+
+    seed: int
+    learning_rate: float  # α, of the agent and of the target's gradient step.
+    discount: float  # γ.
+    policy_gradient_weight: float  # ε_PG.
+    value_weight: float  # ε_TD.
+    entropy_weight: float  # ε_EN, where it is fixed.
+    meta_entropy_weight: float  # ε_meta, in the meta-objective or the target.
+    matching_weight: float  # Factor on the mean divergence over a rollout's states.
+    meta_learning_rate: float  # β.
+    meta_adam_b1: float
+    meta_adam_b2: float
+    meta_adam_eps: float
+    update_kind: str = structure()  # Name of a function in `UPDATE_KINDS`.
+    inner_steps: int = structure()  # K, updates that the meta-gradient goes through.
+    target_steps: int = structure()  # L, updates from x⁽ᴷ⁾ to the target.
+    matching_function: str = structure()  # Name of a policy divergence in `matching`.
+    target_weight: str = structure()  # Name in `targets.WEIGHTS`: ε of the L-th step.
+    target_rollout: str = structure()  # Name in `targets.ROLLOUTS`: its data.
+    rollout_length: int = structure()  # N, environment steps per update.
+    return_steps: int = structure()  # n of the n-step return.
+    num_recent_rollouts: int = structure()  # Length of the meta-network's input t.
+    hidden_sizes: tuple[int, ...] = structure()  # Of policy and critic.
+    meta_hidden_sizes: tuple[int, ...] = structure()  # Of the meta-network.
+
+
+class State(NamedTuple):
+    """All that `update` reads; saving it is a checkpoint."""
+
+    learner: agent.Learner
+    meta_params: chex.ArrayTree  # w: the network that sets ε.
+    meta_opt_state: optax.OptState
+    meta_updates: jax.Array  # [] int32.
+
+
+def check(config: Config) -> None:
+    """Raises ValueError naming the first field with a value that makes no sense."""
+    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
+    require(config, _WEIGHTS, lambda v: v >= 0, "a number of at least 0")
+    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
+    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
+    require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
+    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
+    every = two_colors_statistics.RECORD_EVERY
+    require(
+        config, ("rollout_length",), lambda v: every % v == 0, f"a divisor of {every}"
+    )
+    for field, choices in _CHOICES.items():
+        holds = functools.partial(operator.contains, choices)
+        require(config, (field,), holds, f"one of {[*choices]}")
+    if config.update_kind != bootstrapped_meta_gradient.__name__:
+        require(config, ("target_steps",), lambda v: v == 1, "1, without a target")
+        default = _two_colors_targets.last_rollout.__name__
+        require(
+            config,
+            ("target_rollout",),
+            lambda v: v == default,
+            f"{default!r}, likewise",
+        )
+
+
+@contextlib.contextmanager
+def open_source(config: Config) -> Iterator[None]:
+    """Opens nothing: the world is in `State`."""
+    del config
+    yield None
+
+
+def progress(config: Config, state: State) -> dict[str, jax.Array]:
+    """Counts the training so far: environment steps, and meta-updates."""
+    return {
+        "env_steps": agent.env_steps(config, state.learner),
+        "meta_updates": state.meta_updates,
+    }
+
+
+def init(config: Config, key: chex.PRNGKey, source: None) -> State:
+    """Starts an agent in a new world, with a meta-network whose ε is about ½.
+
+    Args:
+        config: of one point.
+        key: consumed here.
+        source: nothing; the world is in `State`.
+
+    Returns:
+        The state before the first update.
+    """
+    del source
+    learner_key, meta_key = jax.random.split(key)
+    learner = agent.init(config, learner_key)
+    if config.target_rollout == _two_colors_targets.next_rollout.__name__:
+        learner = agent.look_ahead(config, learner)
+    meta_params = _meta_network(config).init(meta_key, learner.recent_rewards)
+    return State(
+        learner=learner,
+        meta_params=meta_params,
+        meta_opt_state=_meta_optimizer(config).init(meta_params),
+        meta_updates=jnp.zeros((), jnp.int32),
+    )
+
+
+def train(
+    config: Config, state: State, source: None
+) -> tuple[State, dict[str, jax.Array]]:
+    """Runs one chunk of meta-updates.
+
+    Args:
+        config: of one point.
+        state: to go on from.
+        source: nothing.
+
+    Returns:
+        The state after the chunk, and [R] rows: `env_steps`, `total_reward` since the
+        start, and so on; a repeated row counts once.
+    """
+    del source
+
+    def meta_update(state: State, _: None) -> tuple[State, dict[str, jax.Array]]:
+        state, metrics = update(config, state)
+        return state, state.learner.statistics.row | metrics
+
+    env_steps = agent.env_steps(config, state.learner)
+    updates = config.inner_steps + config.target_steps - 1  # L is 1 without a target.
+    env_steps_per_update = updates * config.rollout_length
+    length = max(1, CHUNK_ENV_STEPS // env_steps_per_update)
+    state, latched = jax.lax.scan(meta_update, state, length=length)
+    num_rows = -(-length * env_steps_per_update // two_colors_statistics.RECORD_EVERY)
+    return state, two_colors_statistics.rows(latched, env_steps, num_rows)
+
+
+def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+    """Makes one meta-update of the configured kind.
+
+    Args:
+        config: of one point.
+        state: before it.
+
+    Returns:
+        The state after it, and the meta-update's own metrics.
+    """
+    return UPDATE_KINDS[config.update_kind](config, state)
+
+
+def fixed_entropy_weight(
+    config: Config, state: State
+) -> tuple[State, dict[str, jax.Array]]:
+    """Makes K updates of the agent under a fixed ε; the baseline.
+
+    Source: Flennerhag et al. (2022), Appendix B.2, "Agent".
+    """
+    update = agent.update_rule(config, lambda _: config.entropy_weight)
+    learner = jax.lax.fori_loop(
+        0, config.inner_steps, lambda _, learner: update(learner), state.learner
+    )
+    state = state._replace(learner=learner, meta_updates=state.meta_updates + 1)
+    return state, _metrics(state, meta_loss=0.0, meta_gradient_norm=0.0)
+
+
+def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+    """Makes K updates of the agent, and one step on w to improve their mean loss.
+
+        1/K Σ_k ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w)), each on its rollout τ_k
+
+    Source: Flennerhag et al. (2022), Eq. 1 and Appendix B.2, "MG".
+    """
+
+    def inner_loop(meta_params, learner):
+        update = agent.update_rule(config, _meta_learned(config, meta_params))
+
+        def body(learner, _):
+            learner = update(learner)
+            return learner, agent.policy_loss(
+                config, learner, learner.params.policy, config.meta_entropy_weight
+            )
+
+        return jax.lax.scan(body, learner, length=config.inner_steps)
+
+    meta_loss = functools.partial(
+        meta_gradients.standard_meta_loss,
+        inner_loop=inner_loop,
+        objective=lambda outcome: jnp.mean(outcome[1]),
+    )
+    state, (learner, _), metrics = _update_meta_params(config, state, meta_loss)
+    return state._replace(learner=learner), metrics
+
+
+def bootstrapped_meta_gradient(
+    config: Config, state: State
+) -> tuple[State, dict[str, jax.Array]]:
+    """Makes K + L − 1 updates of the agent, and one step on w towards the last.
+
+        KL(π_x̃ ‖ π_x⁽ᴷ⁾(w)) on the rollout of the target's last step
+
+    Source: Flennerhag et al. (2022), Eq. 2, Algorithm 3 and Appendix B.2, "BMG".
+    """
+
+    def inner_loop(meta_params, learner):
+        entropy_weight = _meta_learned(config, meta_params)
+        steps = config.inner_steps
+        if learner.pending is not None:
+            learner = agent.update_pending(config, entropy_weight, learner)
+            steps -= 1
+        update = agent.update_rule(config, entropy_weight)
+        return jax.lax.scan(
+            lambda learner, _: (update(learner), None), learner, length=steps
+        )[0]
+
+    def target_bootstrap(meta_params, learner):
+        entropy_weight = _meta_learned(config, meta_params)
+        final_step = _two_colors_targets.ROLLOUTS[config.target_rollout]
+        outcome, _ = targets.objective_step(
+            learner,
+            update=agent.update_rule(config, entropy_weight),
+            final_step=functools.partial(final_step, config, entropy_weight),
+            num_steps=config.target_steps,
+        )
+        return outcome
+
+    def matching_function(target, learner):
+        divergence = getattr(matching, config.matching_function)
+        apply = agent.policy_network(config).apply
+        return config.matching_weight * divergence(
+            apply(target.policy, target.observations),
+            apply(learner.params.policy, target.observations),
+        )
+
+    meta_loss = functools.partial(
+        meta_gradients.bootstrapped_meta_loss,
+        inner_loop=inner_loop,
+        target_bootstrap=target_bootstrap,
+        matching_function=matching_function,
+    )
+    state, learner, metrics = _update_meta_params(config, state, meta_loss)
+    return state._replace(learner=learner), metrics
+
+
+UPDATE_KINDS = {
+    f.__name__: f
+    for f in (fixed_entropy_weight, meta_gradient, bootstrapped_meta_gradient)
+}
+
+
+def _update_meta_params(config, state, meta_loss):
+    (loss, outcome), grads = jax.value_and_grad(meta_loss, has_aux=True)(
+        state.meta_params, state.learner
+    )
+    updates, meta_opt_state = _meta_optimizer(config).update(
+        grads, state.meta_opt_state
+    )
+    state = state._replace(
+        meta_params=optax.apply_updates(state.meta_params, updates),
+        meta_opt_state=meta_opt_state,
+        meta_updates=state.meta_updates + 1,
+    )
+    return state, outcome, _metrics(state, loss, optax.tree.norm(grads))
+
+
+def _metrics(state, meta_loss, meta_gradient_norm):
+    return {
+        "meta_updates": state.meta_updates,
+        "meta_loss": jnp.asarray(meta_loss),
+        "meta_gradient_norm": jnp.asarray(meta_gradient_norm),
+    }
+
+
+def _meta_learned(config, meta_params):
+    """ε_w(t), in (0, 1)."""
+    apply = _meta_network(config).apply
+    return lambda recent_rewards: jax.nn.sigmoid(apply(meta_params, recent_rewards)[0])
+
+
+def _meta_optimizer(config):
+    return optax.adam(
+        config.meta_learning_rate,
+        b1=config.meta_adam_b1,
+        b2=config.meta_adam_b2,
+        eps=config.meta_adam_eps,
+    )
+
+
+def _meta_network(config):
+    return networks.mlp(config.meta_hidden_sizes, 1)
+
+
+_POSITIVE = ("learning_rate", "meta_learning_rate", "meta_adam_eps")
+_WEIGHTS = (
+    "policy_gradient_weight",
+    "value_weight",
+    "entropy_weight",
+    "meta_entropy_weight",
+    "matching_weight",
+)
+_DECAYS = ("discount", "meta_adam_b1", "meta_adam_b2")
+_COUNTS = (
+    "inner_steps",
+    "target_steps",
+    "return_steps",
+    "num_recent_rollouts",
+    "rollout_length",
+)
+_SIZES = ("hidden_sizes", "meta_hidden_sizes")
+_CHOICES = {
+    "update_kind": UPDATE_KINDS,
+    "matching_function": ("policy_kl", "reverse_policy_kl", "symmetric_policy_kl"),
+    "target_weight": _two_colors_targets.WEIGHTS,
+    "target_rollout": _two_colors_targets.ROLLOUTS,
+}
