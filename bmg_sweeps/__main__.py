@@ -1,26 +1,12 @@
-"""The command line: `python -m bmg_sweeps COMMAND`, run from the checkout.
-
-Each command is a function of the parsed arguments; `main` parses, opens the storage and
-turns a `UserError` into one line and exit status 2.
-"""
+"""The command line: `python -m bmg_sweeps COMMAND`, run from the checkout."""
 
 import argparse
-import dataclasses
-import functools
-import json
-import pathlib
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
-import rich.console
-import rich.markup
-import rich.table
-
-from bmg_sweeps import errors, grid, paths, planning, selection, store
-from bmg_sweeps import point as points_module
-
-CONSOLE = rich.console.Console(highlight=False, soft_wrap=False)
+from bmg_sweeps import commands, errors, planning, store
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.storage = store.open_storage(options.storage)
-        return options.command(options) or 0
+        return options.run(options) or 0
     except errors.UserError as error:
         if options.debug:
             traceback.print_exc()
@@ -44,300 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 1  # Whoever read the output has seen enough.
-
-
-def list_(options: argparse.Namespace) -> None:
-    """Lists every sweep, with the number of points that are done."""
-    table = rich.table.Table(title=_using(options), title_justify="left")
-    for name in ("sweep", "title", "trainer", "points", "done"):
-        table.add_column(name)
-    for name in paths.sweep_names():
-        chosen = planning.choose(name, planning.Choice(scale=options.scale))
-        plan = planning.plan(options.storage, [chosen])
-        done = plan.counts().get("done", 0)
-        cells = (name, chosen.sweep.title, chosen.sweep.trainer)
-        table.add_row(*cells, str(len(plan.points)), str(done))
-    CONSOLE.print(table)
-
-
-def show(options: argparse.Namespace) -> None:
-    """Shows a sweep's grid; or one point, with its gin text and its record."""
-    chosen = _choose(options)
-    if options.point:
-        point = _find(chosen, options.point)
-        record = store.read(options.storage, point.trainer, point.id)
-        print(points_module.gin_text(point))
-        print(json.dumps({"damage": record.damage, **record.manifest}, indent=2))
-        return
-    plan = planning.plan(options.storage, [chosen])
-    CONSOLE.print(_using(options))
-    CONSOLE.print(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
-    CONSOLE.print(f"{_counted(plan)}; stop at {_stop(chosen.stop)}.")
-    table = rich.table.Table(box=None)
-    for name in ("point", "method", "configuration", "seed", "status"):
-        table.add_column(name, no_wrap=name == "point")
-    for p in chosen.points:
-        method = grid.method_of(chosen.sweep, p.values)
-        over = ", ".join(str(p.values[field]) for field in chosen.sweep.select.over)
-        configuration = grid.describe(chosen.sweep, p.values)
-        table.add_row(p.id, method, configuration, over, plan.statuses[p.id])
-    CONSOLE.print(table)
-
-
-def launch(options: argparse.Namespace) -> int:
-    """Runs the points that are missing."""
-    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
-    chosen = [planning.choose(name, _choice(options)) for name in names]
-    return _launch(options, chosen)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Trains one point here, in this process, without Ray."""
-    chosen = _choose(options)
-    point = _find(chosen, options.point)
-    planning.check([point])
-    from bmg_sweeps import work_unit  # Imports JAX.
-
-    store.declare(
-        options.storage, point.trainer, point.id, points_module.gin_text(point)
-    )
-    provenance = {"launch": "run"} | planning.provenance()
-    status = work_unit.run(
-        options.storage,
-        point.trainer,
-        point.id,
-        chosen.stop,
-        retry=options.retry,
-        launch=provenance,
-    )
-    record = store.read(options.storage, point.trainer, point.id)
-    print(f"point {point.id}: {status}, trained to {_stop(record.progress)}")
-    if record.failure:
-        print(_failure(record))
-    return 0 if status == "done" else 1
-
-
-def status(options: argparse.Namespace) -> None:
-    """Says how many points are done, running, failed or missing, and why."""
-    names = [options.sweep] if options.sweep else paths.sweep_names()
-    CONSOLE.print(_using(options))
-    for name in names:
-        chosen = planning.choose(name, _choice(options))
-        plan = planning.plan(options.storage, [chosen])
-        CONSOLE.print(f"{name}: {_counted(plan)}; stop at {_stop(chosen.stop)}")
-        _print_failures(options, chosen.points)
-
-
-def report_(options: argparse.Namespace) -> None:
-    """Prints a sweep's tables, and draws its curves into the storage."""
-    chosen = _choose(options)
-    trained = selection.load(options.storage, chosen)
-    from bmg_sweeps import figures, report
-
-    made = report.tables(chosen, trained)
-    if options.format == "markdown":
-        print(report.markdown([_heading(options, chosen), *made]))
-    elif options.format == "csv":
-        print(report.comma_separated(made), end="")
-    else:
-        report.text([_heading(options, chosen), *made], CONSOLE)
-    png = figures.draw(chosen, trained)
-    name = f"{pathlib.Path(chosen.name).stem}-{options.scale}.png"
-    options.storage.replace(png, "reports", name)
-    if options.format == "text":
-        CONSOLE.print(f"Curves: {options.storage.path('reports', name)}")
-
-
-def best(options: argparse.Namespace) -> None:
-    """Prints the selected configurations, as gin text or as JSON."""
-    chosen = _choose(options)
-    trained = selection.load(options.storage, chosen)
-    scores = _selected(options, chosen, trained)
-    if options.format == "json":
-        print(json.dumps([_as_json(chosen, s) for s in scores], indent=2))
-        return
-    for s in scores:
-        seeds = ", ".join(p.id for p in s.points)
-        metric = chosen.sweep.select.metric
-        print(
-            f"# {s.method} at {s.budget:g} {chosen.sweep.select.axis}: {metric} ",
-            end="",
-        )
-        print(f"{s.mean:.6g} over {len(s.points)} seeds; points {seeds}.")
-        print(points_module.gin_text(s.points[0]))
-
-
-def rerun(options: argparse.Namespace) -> int:
-    """Runs the best configurations on fresh seeds and compares."""
-    choice = dataclasses.replace(_choice(options), seeds=())
-    chosen = planning.choose(options.sweep, choice)
-    trained = selection.load(options.storage, chosen)
-    scores = _selected(options, chosen, trained)
-    axis = chosen.sweep.select.axis
-    old = {p.id for s in scores for p in s.points}
-    fresh = [
-        points_module.Point(p.trainer, p.values | {"seed": seed})
-        for p in (s.points[0] for s in scores)
-        for seed in options.seeds
-    ]
-    if known := [p for p in fresh if p.id in old]:
-        raise errors.UserError(
-            f"--seeds: seed {known[0].values['seed']} was used in the selection; "
-            f"expected fresh ones"
-        )
-    amount = scores[0].budget
-    again = planning.Chosen(chosen.name, chosen.sweep, tuple(fresh), {axis: amount})
-    code = _launch(options, [again], say_report=False)
-    trained_again = selection.load(options.storage, again)
-    result = selection.select(chosen.sweep, trained_again, [amount])
-    from bmg_sweeps import report
-
-    report.text([report.comparison(chosen, scores, result)], CONSOLE)
-    return code
-
-
-def _launch(options, chosen, say_report: bool = True) -> int:
-    """Runs a plan, exports it, and says what came of it."""
-    plan = planning.plan(options.storage, chosen, options.retry)
-    structures = len({points_module.structure(p) for p in plan.to_run})
-    CONSOLE.print(_using(options))
-    for one in chosen:
-        CONSOLE.print(f"{one.name}: stop at {_stop(one.stop)}")
-    CONSOLE.print(
-        f"{_counted(plan)}; {len(plan.to_run)} to run, of {structures} structures"
-    )
-    if options.dry_run:
-        return 0
-    from bmg_sweeps import launch as launching
-    from bmg_sweeps import progress, tracking
-
-    is_over = True
-    if plan.to_run:
-        is_over = launching.run(
-            options.storage,
-            plan,
-            launching.Resources(
-                address=options.address, cpus=options.cpus, gpus=options.gpus
-            ),
-            retry=options.retry,
-            watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
-        )
-        _print_failures(options, plan.points)
-        CONSOLE.print(tracking.export(options.storage, chosen, options.wandb))
-    statuses = planning.plan(options.storage, chosen).statuses.values()
-    if not is_over:
-        CONSOLE.print("Stopped; the same command goes on from here.")
-    elif say_report:
-        CONSOLE.print(f"Next: python -m bmg_sweeps report {chosen[0].name}")
-    return 0 if set(statuses) <= {"done", "diverged"} else 1
-
-
-def _selected(options, chosen, trained) -> list[selection.Score]:
-    """Selects at the budget that was asked for, or at the last one."""
-    amounts = selection.budgets(chosen.sweep.select, chosen.stop)
-    axis = chosen.sweep.select.axis
-    if options.budget:
-        if list(options.budget) != [axis]:
-            raise errors.UserError(
-                f"--budget {_stop(options.budget)}: expected {axis}=N"
-            )
-        amounts = [options.budget[axis]]
-    amount = amounts[-1]
-    furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
-    if amount > furthest:
-        raise errors.UserError(
-            f"budget {axis}={amount:g}: expected at most {furthest:g}, the furthest "
-            f"that a point has trained"
-        )
-    result = selection.select(chosen.sweep, trained, [amount])
-    if not result.best:
-        one = result.left_out[0]
-        raise errors.UserError(
-            f"budget {axis}={amount:g}: no configuration is complete there; "
-            f"{one.configuration.id}, {one.reason}"
-        )
-    return list(result.best)
-
-
-def _as_json(chosen: planning.Chosen, score: selection.Score) -> dict:
-    return {
-        "method": score.method,
-        "budget": {chosen.sweep.select.axis: score.budget},
-        "metric": chosen.sweep.select.metric,
-        "mean": score.mean,
-        "deviation": score.deviation,
-        "trainer": score.configuration.trainer,
-        "configuration": score.configuration.values,
-        "points": [p.id for p in score.points],
-    }
-
-
-def _choice(options: argparse.Namespace) -> planning.Choice:
-    return planning.Choice(
-        scale=options.scale,
-        where=dict(options.where),
-        gin=tuple(options.gin),
-        seeds=options.seeds,
-        stop=options.stop,
-    )
-
-
-def _choose(options: argparse.Namespace) -> planning.Chosen:
-    return planning.choose(options.sweep, _choice(options))
-
-
-def _find(chosen: planning.Chosen, point_id: str) -> points_module.Point:
-    found = [p for p in chosen.points if p.id.startswith(point_id)]
-    if len(found) != 1:
-        raise errors.UserError(
-            f"--point {point_id}: expected the id of one point of {chosen.name}, "
-            f"{len(found)} match"
-        )
-    return found[0]
-
-
-def _using(options: argparse.Namespace) -> str:
-    return f"Storage {options.storage.uri}, scale {options.scale}."
-
-
-def _heading(options: argparse.Namespace, chosen: planning.Chosen):
-    from bmg_sweeps import report
-
-    command = f"python -m bmg_sweeps report {chosen.name} --scale {options.scale}"
-    return report.Table(
-        title=chosen.sweep.title,
-        columns=("what", "value"),
-        rows=(
-            ("scale", options.scale),
-            ("trained to", _stop(chosen.stop)),
-            ("storage", options.storage.uri),
-            ("command", command),
-        ),
-    )
-
-
-def _counted(plan: planning.Plan) -> str:
-    counts = ", ".join(f"{n} {name}" for name, n in sorted(plan.counts().items()))
-    return f"{len(plan.points)} points: {counts}"
-
-
-def _print_failures(options, points: Sequence[points_module.Point]) -> None:
-    for p in points:
-        record = store.read(options.storage, p.trainer, p.id)
-        if record.damage:
-            print(f"  {p.id} damaged, counted as missing: {record.damage}")
-        elif record.failure:
-            print(f"  {p.id} {_failure(record)}")
-
-
-def _failure(record: store.Record) -> str:
-    failure = record.failure
-    where = f" ({failure['frames'][-1]})" if failure["frames"] else ""
-    return f"{failure['kind']}: {failure['type']}: {failure['message']}{where}"
-
-
-def _stop(amounts) -> str:
-    return ", ".join(f"{axis}={amount:g}" for axis, amount in amounts.items()) or "–"
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -358,6 +50,22 @@ def _amount(text: str) -> dict[str, float]:
     return {axis: amount}
 
 
+def _cpus(text: str) -> int:
+    if not (text.isdigit() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0")
+    return int(text)
+
+
+def _gpus(text: str) -> float:
+    try:
+        gpus = float(text)
+    except ValueError:
+        gpus = -1.0
+    if not 0 <= gpus < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of at least 0")
+    return gpus
+
+
 def _seeds(text: str) -> tuple[int, ...]:
     seeds: list[int] = []
     try:
@@ -369,6 +77,14 @@ def _seeds(text: str) -> tuple[int, ...]:
     if not seeds:
         raise argparse.ArgumentTypeError(f"{text!r}: expected such as 0-4 or 0,2,5")
     return tuple(dict.fromkeys(seeds))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"error: {message} (see {self.prog} --help)", file=sys.stderr)
+        sys.exit(2)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -388,8 +104,8 @@ def _parser() -> argparse.ArgumentParser:
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--address", help="of a running Ray cluster")
-    running.add_argument("--cpus", type=int, default=1, help="of each trial")
-    running.add_argument("--gpus", type=float, default=0.0, help="of each trial")
+    running.add_argument("--cpus", type=_cpus, default=1, help="of each trial")
+    running.add_argument("--gpus", type=_gpus, default=0.0, help="of each trial")
     running.add_argument("--retry", action="store_true",
                          help="failed and diverged points once more")  # fmt: skip
     running.add_argument("--wandb", default="auto",
@@ -400,36 +116,36 @@ def _parser() -> argparse.ArgumentParser:
     budget.add_argument("--budget", type=_amount, default={}, metavar="AXIS=N",
                         help="the last one, unless given")  # fmt: skip
 
-    parser = argparse.ArgumentParser(
-        prog="python -m bmg_sweeps", description="Meta-learning sweeps."
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser = _Parser(prog="python -m bmg_sweeps", description="Meta-learning sweeps.")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(command, *parents, sweep="sweep", **keywords) -> argparse.ArgumentParser:
+    def add(
+        command: Callable, *parents, sweep: str | None = "sweep", **keywords
+    ) -> argparse.ArgumentParser:
         name = command.__name__.rstrip("_")
         help_ = command.__doc__.splitlines()[0]
-        child = commands.add_parser(
+        child = subparsers.add_parser(
             name, parents=[common, *parents], help=help_, description=help_
         )
         if sweep:
             child.add_argument(sweep, **keywords)
-        child.set_defaults(command=command)
+        child.set_defaults(run=command)
         return child
 
-    add(list_, sweep=None)
-    add(show, points).add_argument("--point", metavar="ID")
-    add(launch, points, running, sweep="sweeps", nargs="+", metavar="sweep")
-    one = add(run, points)
+    add(commands.list_, sweep=None)
+    add(commands.show, points).add_argument("--point", metavar="ID")
+    add(commands.launch, points, running, sweep="sweeps", nargs="+", metavar="sweep")
+    one = add(commands.run, points)
     one.add_argument("--point", metavar="ID", required=True)
     one.add_argument("--retry", action="store_true")
-    add(status, points, nargs="?")
-    add(report_, points).add_argument(
+    add(commands.status, points, nargs="?")
+    add(commands.report_, points).add_argument(
         "--format", default="text", choices=("text", "markdown", "csv")
     )
-    add(best, points, budget).add_argument(
+    add(commands.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")
     )
-    add(rerun, points, running, budget)
+    add(commands.rerun, points, running, budget)
     return parser
 
 

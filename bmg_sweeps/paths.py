@@ -34,9 +34,9 @@ def load_sweep(name: str) -> grid.Sweep:
     """
     path = pathlib.Path(name) if name.endswith(".py") else SWEEPS / f"{name}.py"
     if not path.is_file():
-        known = ", ".join(sweep_names())
         raise errors.UserError(
-            f"sweep {name!r}: expected a path to a .py file, or one of: {known}"
+            f"sweep {name!r}: no such sweep, nor a path to a .py file; "
+            + errors.expected_one_of(name, sweep_names())
         )
     # Loaded by path, not imported: sweeps/ must not be a package (W&B imports a
     # package of that name), and users keep sweeps anywhere.

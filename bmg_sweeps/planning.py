@@ -64,8 +64,8 @@ def choose(name: str, choice: Choice) -> Chosen:
     for field, text in choice.where.items():
         if field not in declared:
             raise errors.UserError(
-                f"--where {field}={text}: no such field; expected one of: "
-                + ", ".join(declared)
+                f"--where {field}={text}: no such field; "
+                + errors.expected_one_of(field, declared)
             )
         points = [
             p for p in points if str(p.values[field]) == _as_shown(p, field, text)
@@ -82,11 +82,10 @@ def choose(name: str, choice: Choice) -> Chosen:
             + " ".join(f"{k}={v}" for k, v in choice.where.items())
         )
     axes = {*scale.stop, sweep.select.axis, "hours"}
-    for axis, amount in choice.stop.items():
+    for axis in choice.stop:
         if axis not in axes:
             raise errors.UserError(
-                f"--stop {axis}={amount:g}: expected one of the axes "
-                + ", ".join(sorted(axes))
+                f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
             )
     return Chosen(
         name=name,

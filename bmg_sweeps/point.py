@@ -77,7 +77,7 @@ def resolve(trainer: str, values: Mapping[str, Any], bindings: tuple[str, ...] =
     Args:
         trainer: name of a module in trainers/.
         values: what a sweep says of the point.
-        bindings: gin lines that hold for all points, weaker than `values`.
+        bindings: gin lines from the command line, stronger than both.
 
     Returns:
         The `Point`, each value cast to its field's type: 0 and 0.0 are one point.
@@ -86,13 +86,13 @@ def resolve(trainer: str, values: Mapping[str, Any], bindings: tuple[str, ...] =
         UserError: a field is unknown, unbound, or a value is of the wrong type.
     """
     declared = fields(trainer)
-    bound = _gin_values(trainer) | parse_bindings(trainer, "\n".join(bindings))
-    bound |= values
+    bound = _gin_values(trainer) | values
+    bound |= parse_bindings(trainer, "\n".join(bindings))
     for name in bound:
         if name not in declared:
             raise errors.UserError(
-                f"{trainer}.{name}: no such field; expected one of: "
-                + ", ".join(declared)
+                f"{trainer}.{name}: no such field; "
+                + errors.expected_one_of(name, declared)
             )
     missing = [name for name in declared if name not in bound]
     if missing:
@@ -167,9 +167,13 @@ def parse_bindings(trainer: str, text: str) -> grid.Values:
                     f"expected a field of {trainer}"
                 )
             values[statement.arg_name] = statement.value
+    except errors.UserError as error:
+        # Gin adds lines that point into the text; the first one says it all.
+        raise errors.UserError(str(error).splitlines()[0]) from error
     except SyntaxError as error:
+        line = "".join(text.splitlines()[(error.lineno or 1) - 1 :][:1]).strip()
         raise errors.UserError(
-            f"gin line {(error.text or '').strip()!r}: {error.msg.splitlines()[0]}"
+            f"gin line {line!r}: {error.msg.splitlines()[0]}"
         ) from error
     return values
 
@@ -191,7 +195,7 @@ def _modified(path: pathlib.Path, kind: str, name: str) -> float:
         known = sorted(p.stem for p in paths.TRAINERS.glob("[!_]*.py"))
         raise errors.UserError(
             f"{kind} {name!r}: {path.parent.name}/{path.name} does not exist; "
-            f"expected one of: {', '.join(known)}"
+            + errors.expected_one_of(name, known)
         )
     return path.stat().st_mtime
 

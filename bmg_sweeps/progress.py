@@ -68,7 +68,7 @@ class _View:
             self._read()
             line = ", ".join(f"{value} {name}" for name, value in self._cells())
             if line != said:
-                console.print(line, highlight=False)
+                console.print(line, highlight=False, soft_wrap=True)
             said = line
             if is_over:
                 return

@@ -106,7 +106,7 @@ class Storage:
         """Lists the objects in a folder, with their sizes in bytes."""
         try:
             entries = self.fs.ls(self.path(*parts), detail=True)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         return {posixpath.basename(e["name"]): e["size"] or 0 for e in entries}
 
@@ -117,7 +117,7 @@ class Storage:
 
 
 def open_storage(uri: str) -> Storage:
-    """Opens a folder or an fsspec URI, and makes sure that it can be written.
+    """Opens a folder or an fsspec URI; it need not exist yet.
 
     Args:
         uri: a path, or such as "s3://bucket/runs".
@@ -126,20 +126,33 @@ def open_storage(uri: str) -> Storage:
         The storage, with an absolute root.
 
     Raises:
-        UserError: it cannot be created or written.
+        UserError: there is no such kind of file system.
     """
     try:
         fs, root = fsspec.core.url_to_fs(uri)
-        storage = Storage(uri, fs, root)
-        probe = f".probe-{uuid.uuid4().hex}"
+    except (ValueError, ImportError) as error:
+        raise errors.UserError(f"--storage {uri}: {error}") from error
+    return Storage(uri, fs, root)
+
+
+def check_writable(storage: Storage) -> None:
+    """Writes an object and deletes it.
+
+    Args:
+        storage: that is about to be written.
+
+    Raises:
+        UserError: it cannot be.
+    """
+    probe = f".probe-{uuid.uuid4().hex}"
+    try:
         storage.replace(b"", probe)
         storage.remove(probe)
-    except (OSError, ValueError, ImportError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
         raise errors.UserError(
-            f"--storage {uri}: expected a folder that can be written ({reason})"
+            f"--storage {storage.uri}: expected a folder that can be written "
+            f"({error.strerror or error})"
         ) from error
-    return storage
 
 
 @dataclasses.dataclass(frozen=True)

@@ -89,21 +89,18 @@ def check(config: Config) -> None:
     require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
     require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
     every = two_colors_statistics.RECORD_EVERY
-    require(
-        config, ("rollout_length",), lambda v: every % v == 0, f"a divisor of {every}"
-    )
+    divides = f"a divisor of {every}"
+    require(config, ("rollout_length",), lambda v: every % v == 0, divides)
+    most = every // config.rollout_length - config.target_steps + 1
+    require(config, ("inner_steps",), lambda v: v <= most, f"at most {most} at this L")
     for field, choices in _CHOICES.items():
         holds = functools.partial(operator.contains, choices)
-        require(config, (field,), holds, f"one of {[*choices]}")
+        require(config, (field,), holds, f"one of {', '.join(choices)}")
     if config.update_kind != bootstrapped_meta_gradient.__name__:
-        require(config, ("target_steps",), lambda v: v == 1, "1, without a target")
-        default = _two_colors_targets.last_rollout.__name__
-        require(
-            config,
-            ("target_rollout",),
-            lambda v: v == default,
-            f"{default!r}, likewise",
-        )
+        last = _two_colors_targets.last_rollout.__name__
+        for field, unused in (("target_steps", 1), ("target_rollout", last)):
+            holds = functools.partial(operator.eq, unused)
+            require(config, (field,), holds, f"{unused!r}, where there is no target")
 
 
 @contextlib.contextmanager

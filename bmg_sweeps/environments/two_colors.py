@@ -176,6 +176,6 @@ def _free_cell(uniform: jax.Array, taken: jax.Array, other: jax.Array) -> jax.Ar
 
     The two differ: the agent never stands on the square that it has not reached.
     """
-    cell = jnp.minimum((uniform * (NUM_CELLS - 2)).astype(jnp.int32), NUM_CELLS - 3)
+    cell = (uniform * (NUM_CELLS - 2)).astype(jnp.int32)
     cell += cell >= jnp.minimum(taken, other)
     return cell + (cell >= jnp.maximum(taken, other))

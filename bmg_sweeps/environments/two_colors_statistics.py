@@ -36,16 +36,16 @@ def init(names: tuple[str, ...]) -> Statistics:
         names: of the measurements that every rollout brings.
 
     Returns:
-        Statistics of no steps. Until a flip or the end of a cycle has been seen, its
-        measurements are those of the first rollout.
+        Statistics of no steps. The start counts as a flip. Until a moment of the cycle
+        has been seen, its measurements are those of the first rollout.
     """
     zeros = {name: jnp.zeros(()) for name in names}
+    since_row = {"reward_per_step": jnp.zeros(())} | zeros
     count = jnp.zeros((), jnp.int32)
-    row = {"env_steps": count, "total_reward": jnp.zeros(())}
-    row |= {"reward_per_step": jnp.zeros(())} | zeros
+    row = {"env_steps": count, "total_reward": jnp.zeros(())} | since_row
     for moment in ("after_flip", "cycle_end"):
         row |= {f"{name}_{moment}": jnp.zeros(()) for name in names}
-    return Statistics(count, count, zeros, zeros, zeros, row)
+    return Statistics(count, count, since_row, zeros, zeros, row)
 
 
 def update(
@@ -68,13 +68,16 @@ def update(
     length = collected.shape[0]
     # Nothing that is only recorded may carry a derivative.
     measurements = jax.lax.stop_gradient(measurements)
+    good, bad = jnp.sum(collected == 1), jnp.sum(collected == -1)
+    reward_per_step = _total_reward(good, bad, length) / length
+    since_row = {"reward_per_step": reward_per_step} | measurements
     cycle_step = (env_steps - 1) % two_colors.CYCLE_STEPS + 1
     is_first = env_steps == length
     flipped = (cycle_step - length < AFTER_FLIP) & (cycle_step >= AFTER_FLIP)
     statistics = statistics._replace(
-        good=statistics.good + jnp.sum(collected == 1),
-        bad=statistics.bad + jnp.sum(collected == -1),
-        since_row=jax.tree.map(jnp.add, statistics.since_row, measurements),
+        good=statistics.good + good,
+        bad=statistics.bad + bad,
+        since_row=jax.tree.map(jnp.add, statistics.since_row, since_row),
         after_flip=_where(is_first | flipped, measurements, statistics.after_flip),
         cycle_end=_where(
             is_first | (cycle_step == two_colors.CYCLE_STEPS),
@@ -115,19 +118,20 @@ def rows(
 def _row(
     statistics: Statistics, env_steps: jax.Array, length: int
 ) -> dict[str, jax.Array]:
-    good, bad = statistics.good, statistics.bad
-    total_reward = (good - bad) + two_colors.STEP_REWARD * (env_steps - good - bad)
     row = {
         "env_steps": env_steps,
-        "total_reward": total_reward,
-        "reward_per_step": (total_reward - statistics.row["total_reward"])
-        / RECORD_EVERY,
+        "total_reward": _total_reward(statistics.good, statistics.bad, env_steps),
     }
     for name, total in statistics.since_row.items():
         row[name] = total * length / RECORD_EVERY
+    for name in statistics.after_flip:
         row[f"{name}_after_flip"] = statistics.after_flip[name]
         row[f"{name}_cycle_end"] = statistics.cycle_end[name]
     return row
+
+
+def _total_reward(good: jax.Array, bad: jax.Array, steps: jax.Array) -> jax.Array:
+    return (good - bad) + two_colors.STEP_REWARD * (steps - good - bad)
 
 
 def _where(condition: jax.Array, new: dict, old: dict) -> dict:

@@ -1,0 +1,43 @@
+# Everything runs in .venv, which the first target that needs it creates.
+PYTHON ?= python3
+BIN := .venv/bin
+STORAGE ?= runs
+
+.PHONY: demo test test-slow lint requirements clean
+
+demo: .venv/installed
+	$(BIN)/python -m bmg_sweeps launch figure_2 --scale smoke --storage $(STORAGE)
+	$(BIN)/python -m bmg_sweeps report figure_2 --scale smoke --storage $(STORAGE)
+	$(BIN)/python -m bmg_sweeps rerun figure_2 --scale smoke --storage $(STORAGE) --seeds 10
+	@echo
+	@echo "Next:"
+	@echo "  source .venv/bin/activate"
+	@echo "  python -m bmg_sweeps status figure_2"
+	@echo "  python -m bmg_sweeps best figure_2"
+	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
+
+test: .venv/installed lint
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Pins all of pyproject.toml's dependencies, for Python 3.11 and newer.
+requirements: .venv/installed
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev \
+		--custom-compile-command "make requirements" pyproject.toml -o requirements.txt
+
+.venv/installed: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch .venv/installed
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache

@@ -1,0 +1,342 @@
+"""What each command of the command line does.
+
+A command is a function of the parsed arguments. It returns an exit status, or nothing
+where that is 0, and raises `UserError` for what the user can mend. Modules that are
+slow to import (Ray, matplotlib, W&B, and JAX above all) are imported where they are
+used, so that listing, planning and status answer at once.
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import pathlib
+import shlex
+from collections.abc import Mapping, Sequence
+
+import rich.console
+import rich.table
+
+from bmg_sweeps import errors, grid, paths, planning, selection, store
+from bmg_sweeps import point as points_module
+
+CONSOLE = rich.console.Console(highlight=False)
+
+
+def list_(options: argparse.Namespace) -> None:
+    """Lists every sweep, with the number of points that are done."""
+    table = rich.table.Table(title=_using(options), title_justify="left")
+    for name in ("sweep", "title", "trainer", "points", "done"):
+        table.add_column(name)
+    for name in paths.sweep_names():
+        chosen = planning.choose(name, planning.Choice(scale=options.scale))
+        plan = planning.plan(options.storage, [chosen])
+        done = plan.counts().get("done", 0)
+        cells = (name, chosen.sweep.title, chosen.sweep.trainer)
+        table.add_row(*cells, str(len(plan.points)), str(done))
+    CONSOLE.print(table)
+
+
+def show(options: argparse.Namespace) -> None:
+    """Shows a sweep's grid; or one point, with its gin text and its record."""
+    chosen = _choose(options)
+    if options.point:
+        point = _find(chosen, options.point)
+        record = store.read(options.storage, point.trainer, point.id)
+        print(points_module.gin_text(point))
+        print(json.dumps({"damage": record.damage, **record.manifest}, indent=2))
+        return
+    plan = planning.plan(options.storage, [chosen])
+    _say(_using(options))
+    _say(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
+    _say(f"{_counted(plan)}; stop at {_stop(chosen.stop)}.")
+    table = rich.table.Table(box=None)
+    for name in ("point", "method", "configuration", "seed", "status"):
+        table.add_column(name, no_wrap=name == "point")
+    for p in chosen.points:
+        method = grid.method_of(chosen.sweep, p.values)
+        over = ", ".join(str(p.values[field]) for field in chosen.sweep.select.over)
+        configuration = grid.describe(chosen.sweep, p.values)
+        table.add_row(p.id, method, configuration, over, plan.statuses[p.id])
+    CONSOLE.print(table)
+
+
+def launch(options: argparse.Namespace) -> int:
+    """Runs the points that are missing."""
+    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
+    chosen = [planning.choose(name, _choice(options)) for name in names]
+    return _launch(options, chosen)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Trains one point here, in this process, without Ray."""
+    chosen = _choose(options)
+    point = _find(chosen, options.point)
+    planning.check([point])
+    store.check_writable(options.storage)
+    from bmg_sweeps import work_unit  # Imports JAX.
+
+    store.declare(
+        options.storage, point.trainer, point.id, points_module.gin_text(point)
+    )
+    provenance = {"launch": "run"} | planning.provenance()
+    status = work_unit.run(
+        options.storage,
+        point.trainer,
+        point.id,
+        chosen.stop,
+        retry=options.retry,
+        launch=provenance,
+    )
+    record = store.read(options.storage, point.trainer, point.id)
+    print(f"point {point.id}: {status}, trained to {_stop(record.progress)}")
+    if record.failure:
+        print(_failure(record))
+    return 0 if status == "done" else 1
+
+
+def status(options: argparse.Namespace) -> None:
+    """Says how many points are done, running, failed or missing, and why."""
+    names = [options.sweep] if options.sweep else paths.sweep_names()
+    _say(_using(options))
+    for name in names:
+        chosen = planning.choose(name, _choice(options))
+        plan = planning.plan(options.storage, [chosen])
+        _say(f"{name}: {_counted(plan)}; stop at {_stop(chosen.stop)}")
+        _print_failures(options, chosen.points)
+
+
+def report_(options: argparse.Namespace) -> None:
+    """Prints a sweep's tables, and draws its curves into the storage."""
+    chosen = _choose(options)
+    store.check_writable(options.storage)
+    trained = selection.load(options.storage, chosen)
+    from bmg_sweeps import figures, report
+
+    made = report.tables(chosen, trained)
+    if options.format == "markdown":
+        print(report.markdown([_heading(options, chosen), *made]))
+    elif options.format == "csv":
+        print(report.comma_separated(made), end="")
+    else:
+        report.text([_heading(options, chosen), *made], CONSOLE)
+    png = figures.draw(chosen, trained)
+    name = f"{pathlib.Path(chosen.name).stem}-{options.scale}.png"
+    options.storage.replace(png, "reports", name)
+    if options.format == "text":
+        _say(f"Curves: {options.storage.path('reports', name)}")
+
+
+def best(options: argparse.Namespace) -> None:
+    """Prints the selected configurations, as gin text or as JSON."""
+    chosen = _choose(options)
+    trained = selection.load(options.storage, chosen)
+    scores = _selected(options, chosen, trained)
+    if options.format == "json":
+        print(json.dumps([_as_json(chosen, s) for s in scores], indent=2))
+        return
+    for s in scores:
+        seeds = ", ".join(p.id for p in s.points)
+        metric = chosen.sweep.select.metric
+        budget = _stop({chosen.sweep.select.axis: s.budget})
+        print(f"# {s.method} at {budget}: {metric} {s.mean:.6g}, points {seeds}.")
+        print(points_module.gin_text(s.points[0]))
+
+
+def rerun(options: argparse.Namespace) -> int:
+    """Runs the best configurations on fresh seeds and compares."""
+    if not options.seeds:
+        raise errors.UserError("--seeds: expected fresh seeds to run, such as 10-14")
+    choice = dataclasses.replace(_choice(options), seeds=())
+    chosen = planning.choose(options.sweep, choice)
+    trained = selection.load(options.storage, chosen)
+    scores = _selected(options, chosen, trained)
+    axis = chosen.sweep.select.axis
+    old = {p.id for s in scores for p in s.points}
+    fresh = [
+        points_module.Point(p.trainer, p.values | {"seed": seed})
+        for p in (s.points[0] for s in scores)
+        for seed in options.seeds
+    ]
+    if known := [p for p in fresh if p.id in old]:
+        raise errors.UserError(
+            f"--seeds: seed {known[0].values['seed']} was used in the selection; "
+            f"expected fresh ones"
+        )
+    amount = scores[0].budget
+    again = planning.Chosen(chosen.name, chosen.sweep, tuple(fresh), {axis: amount})
+    code = _launch(options, [again], say_report=False)
+    if options.dry_run:
+        return code
+    trained_again = selection.load(options.storage, again)
+    result = selection.select(chosen.sweep, trained_again, [amount])
+    from bmg_sweeps import report
+
+    report.text([report.comparison(chosen, scores, result)], CONSOLE)
+    return code
+
+
+def _launch(options, chosen, say_report: bool = True) -> int:
+    """Runs a plan, exports it, and says what came of it."""
+    plan = planning.plan(options.storage, chosen, options.retry)
+    structures = len({points_module.structure(p) for p in plan.to_run})
+    _say(_using(options))
+    for one in chosen:
+        _say(f"{one.name}: stop at {_stop(one.stop)}")
+    _say(f"{_counted(plan)}; {len(plan.to_run)} to run, of {structures} structures")
+    if options.dry_run:
+        return 0
+    store.check_writable(options.storage)
+    from bmg_sweeps import launch as launching
+    from bmg_sweeps import progress, tracking
+
+    is_over = True
+    if plan.to_run:
+        is_over = launching.run(
+            options.storage,
+            plan,
+            launching.Resources(
+                address=options.address, cpus=options.cpus, gpus=options.gpus
+            ),
+            retry=options.retry,
+            watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
+        )
+        _print_failures(options, plan.points)
+        _say(tracking.export(options.storage, chosen, options.wandb))
+    statuses = planning.plan(options.storage, chosen).statuses.values()
+    if not is_over:
+        _say("Stopped; the same command goes on from here.")
+    elif say_report:
+        _say(f"Next: {_command('report', options, chosen[0].name)}")
+    return 0 if set(statuses) <= {"done", "diverged"} else 1
+
+
+def _selected(options, chosen, trained) -> list[selection.Score]:
+    """Selects at the budget that was asked for, or at the last one."""
+    amounts = selection.budgets(chosen.sweep.select, chosen.stop)
+    axis = chosen.sweep.select.axis
+    if options.budget:
+        if list(options.budget) != [axis]:
+            raise errors.UserError(
+                f"--budget {_stop(options.budget)}: expected {axis}=N"
+            )
+        amounts = [options.budget[axis]]
+    amount = amounts[-1]
+    furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
+    if amount > furthest:
+        raise errors.UserError(
+            f"budget {axis}={_number(amount)}: expected at most {_number(furthest)}, "
+            f"the furthest that a point has trained"
+        )
+    result = selection.select(chosen.sweep, trained, [amount])
+    if not result.best:
+        one = result.left_out[0]
+        raise errors.UserError(
+            f"budget {axis}={_number(amount)}: no configuration is complete there; "
+            f"{one.configuration.id}, {one.reason}"
+        )
+    return list(result.best)
+
+
+def _as_json(chosen: planning.Chosen, score: selection.Score) -> dict:
+    return {
+        "method": score.method,
+        "budget": {chosen.sweep.select.axis: score.budget},
+        "metric": chosen.sweep.select.metric,
+        "mean": score.mean,
+        "deviation": score.deviation,
+        "trainer": score.configuration.trainer,
+        "configuration": score.configuration.values,
+        "points": [p.id for p in score.points],
+    }
+
+
+def _choice(options: argparse.Namespace) -> planning.Choice:
+    return planning.Choice(
+        scale=options.scale,
+        where=dict(options.where),
+        gin=tuple(options.gin),
+        seeds=options.seeds,
+        stop=options.stop,
+    )
+
+
+def _choose(options: argparse.Namespace) -> planning.Chosen:
+    return planning.choose(options.sweep, _choice(options))
+
+
+def _find(chosen: planning.Chosen, point_id: str) -> points_module.Point:
+    found = [p for p in chosen.points if p.id.startswith(point_id)]
+    if len(found) != 1:
+        raise errors.UserError(
+            f"--point {point_id}: expected the id of one point of {chosen.name}, "
+            f"{len(found)} match"
+        )
+    return found[0]
+
+
+def _using(options: argparse.Namespace) -> str:
+    return f"Storage {options.storage.uri}, scale {options.scale}."
+
+
+def _heading(options: argparse.Namespace, chosen: planning.Chosen):
+    from bmg_sweeps import report
+
+    command = _command("report", options, chosen.name)
+    return report.Table(
+        title=chosen.sweep.title,
+        columns=("what", "value"),
+        rows=(
+            ("scale", options.scale),
+            ("trained to", _stop(chosen.stop)),
+            ("storage", options.storage.uri),
+            ("command", command),
+        ),
+    )
+
+
+def _command(name: str, options: argparse.Namespace, sweep: str) -> str:
+    """Writes a command with the options that say which points are meant."""
+    words = ["python -m bmg_sweeps", name, sweep, "--scale", options.scale]
+    words += ["--storage", options.storage.uri]
+    for field, value in options.where:
+        words += ["--where", f"{field}={value}"]
+    for binding in options.gin:
+        words += ["--gin", binding]
+    if options.stop:
+        words += ["--stop", _stop(options.stop)]
+    return words[0] + " " + shlex.join(words[1:])
+
+
+def _counted(plan: planning.Plan) -> str:
+    counts = ", ".join(f"{n} {name}" for name, n in sorted(plan.counts().items()))
+    return f"{len(plan.points)} points: {counts}"
+
+
+def _print_failures(options, points: Sequence[points_module.Point]) -> None:
+    for p in points:
+        record = store.read(options.storage, p.trainer, p.id)
+        if record.damage:
+            print(f"  {p.id} damaged, counted as missing: {record.damage}")
+        elif record.failure:
+            print(f"  {p.id} {_failure(record)}")
+
+
+def _failure(record: store.Record) -> str:
+    failure = record.failure
+    where = f" ({failure['frames'][-1]})" if failure["frames"] else ""
+    return f"{failure['kind']}: {failure['type']}: {failure['message']}{where}"
+
+
+def _stop(amounts: Mapping[str, float]) -> str:
+    """Writes amounts as they can be typed: env_steps=2_000_000."""
+    return ", ".join(f"{axis}={_number(n)}" for axis, n in amounts.items()) or "–"
+
+
+def _number(amount: float) -> str:
+    return f"{int(amount):_}" if amount == int(amount) else f"{amount:.4g}"
+
+
+def _say(text: str) -> None:
+    """Prints a line as it is, however long, so that paths in it can be copied."""
+    CONSOLE.print(text, soft_wrap=True, markup=False)
