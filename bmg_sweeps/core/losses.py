@@ -33,16 +33,14 @@ def policy_gradient(
 
     Gradient: flows through `logits_t` only; advantages and weights are constants.
     """
-    chex.assert_equal_shape([a_t, advantage_t])
+    weight_t = advantage_t
+    chex.assert_equal_shape([logits_t[..., 0], a_t, advantage_t])
+    if importance_weight_t is not None:
+        chex.assert_equal_shape([importance_weight_t, advantage_t])
+        weight_t = importance_weight_t * advantage_t
     log_pi_t = jnp.take_along_axis(
         jax.nn.log_softmax(logits_t), a_t[..., jnp.newaxis], axis=-1
     )[..., 0]
-    chex.assert_equal_shape([log_pi_t, advantage_t])
-    weight_t = (
-        advantage_t
-        if importance_weight_t is None
-        else (importance_weight_t * advantage_t)
-    )
     return -jnp.sum(jax.lax.stop_gradient(weight_t) * log_pi_t)
 
 

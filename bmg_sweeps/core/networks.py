@@ -21,7 +21,7 @@ def mlp(
     Returns:
         A pair of pure functions: `init(key, inputs)` and `apply(params, inputs)`, with
         inputs [..., D] and outputs [..., output_size]. Weights start as haiku's
-        default, a truncated normal of standard deviation 1/√fan_in; biases at 0.
+        default, a normal of deviation 1/√fan_in cut at two deviations; biases at 0.
     """
     return hk.without_apply_rng(
         hk.transform(
