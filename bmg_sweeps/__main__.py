@@ -30,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 1  # Whoever read the output has seen enough.
+    except KeyboardInterrupt:
+        print("error: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -117,7 +117,7 @@ def report_(options: argparse.Namespace) -> None:
     if options.format == "markdown":
         print(report.markdown([_heading(options, chosen), *made]))
     elif options.format == "csv":
-        print(report.comma_separated(made), end="")
+        print(report.comma_separated(chosen, trained), end="")
     else:
         report.text([_heading(options, chosen), *made], CONSOLE)
     png = figures.draw(chosen, trained)
@@ -191,7 +191,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     from bmg_sweeps import progress, tracking
 
     is_over = True
-    if plan.to_run:
+    if plan.to_run or "running" in plan.counts():
         is_over = launching.run(
             options.storage,
             plan,

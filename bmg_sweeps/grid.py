@@ -105,7 +105,7 @@ class Method:
     """An arm of the comparison: how its points are known, and what tunes it."""
 
     values: Values  # That all of its points have, and no other method's.
-    tuned: tuple[str, ...]  # Fields that tell its configurations apart.
+    tuned: Mapping[str, str]  # Fields that tell its configurations apart → symbols.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,11 +145,15 @@ def describe(sweep: Sweep, values: Values) -> str:
         values: all values of the configuration.
 
     Returns:
-        Such as "inner_steps=7, target_steps=2".
+        Such as "K=7 L=2".
     """
     method = sweep.methods.get(method_of(sweep, values))
-    tuned = method.tuned if method else tuple(values)
-    return ", ".join(f"{field}={values[field]}" for field in tuned)
+    tuned = method.tuned if method else {field: field for field in values}
+    return " ".join(f"{symbol}={_short(values[f])}" for f, symbol in tuned.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _check_literal(field: str, value: Any) -> None:

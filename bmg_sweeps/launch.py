@@ -23,6 +23,7 @@ from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
 _EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
+_POLL_SECONDS = 1.0
 _CACHE_BYTES = 1 << 30  # Of compiled programs; a limit also makes JAX lock the cache.
 
 
@@ -59,25 +60,18 @@ def run(
         UserError: the points or the resources asked for cannot be had.
     """
     planning.check(plan.to_run)
-    launch_id = uuid.uuid4().hex[:8]
-    provenance = {"launch": launch_id} | planning.provenance()
-    with _ray(resources) as ray, _stop_on_signal(storage, launch_id) as stopped:
-        for p in plan.to_run:
-            store.declare(storage, p.trainer, p.id, points_module.gin_text(p))
-        trials = [
-            {"trainer": p.trainer, "id": p.id, "stop": dict(plan.stops[p.id])}
-            for p in _in_lanes(plan.to_run, _places(ray.nodes(), resources))
-        ]
-        constants = {
-            "storage": os.path.abspath(storage.root)
-            if storage.is_local
-            else storage.uri,
-            "provenance": provenance,
-            "retry": retry,
-        }
-        with watch(plan):
-            _fit(ray.tune, trials, constants, resources)
-        return not stopped.is_set()
+    provenance = {"launch": uuid.uuid4().hex[:8]} | planning.provenance()
+    stopped = threading.Event()
+    todo = list(plan.to_run)
+    elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
+    with watch(plan):
+        while (todo or elsewhere) and not stopped.is_set():
+            if todo:
+                elsewhere += _run_trials(
+                    storage, plan, todo, resources, provenance, retry, stopped
+                )
+            todo, elsewhere = _wait(storage, plan, elsewhere, provenance, stopped)
+    return not stopped.is_set()
 
 
 def train_pack(config: Mapping[str, Any]) -> dict[str, str]:
@@ -112,8 +106,57 @@ def stop_flag(launch_id: str) -> str:
     return f".stop-{launch_id}"
 
 
+def _run_trials(
+    storage, plan, points, resources, provenance, retry, stopped
+) -> list[Point]:
+    """Runs points on a Ray of their own; returns those that others work on."""
+    root = os.path.abspath(storage.root) if storage.is_local else storage.uri
+    constants = {"storage": root, "provenance": provenance, "retry": retry}
+    flag = stop_flag(provenance["launch"])
+    with (
+        _ray(resources) as (ray, places),
+        # Within: starting Ray replaces the handlers.
+        _stop_on_signal(storage, flag, stopped),
+    ):
+        for p in points:
+            store.declare(storage, p.trainer, p.id, points_module.gin_text(p))
+        trials = [
+            {"trainer": p.trainer, "id": p.id, "stop": dict(plan.stops[p.id])}
+            for p in _in_lanes(points, places)
+        ]
+        results = _fit(ray.tune, trials, constants, resources)
+    busy = {
+        r.config["pack"]["id"] for r in results if r.metrics.get("status") == "busy"
+    }
+    return [p for p in points if p.id in busy]
+
+
+def _wait(storage, plan, points, provenance, stopped) -> tuple[list, list]:
+    """Waits while others work on all of these points; returns those now free, and not.
+
+    A launch that was killed leaves leases behind, which end with its processes, or
+    where those cannot be seen, with their time.
+    """
+    code = provenance["code"]
+    with _stop_on_signal(storage, stop_flag(provenance["launch"]), stopped):
+        while points and not stopped.is_set():
+            statuses = {
+                p.id: store.status(
+                    store.read(storage, p.trainer, p.id), plan.stops[p.id], code
+                )
+                for p in points
+            }
+            free = [p for p in points if statuses[p.id] == "missing"]
+            points = [p for p in points if statuses[p.id] == "running"]
+            if free:
+                return free, points
+            stopped.wait(_POLL_SECONDS)
+    return [], points
+
+
 @contextlib.contextmanager
-def _ray(resources: Resources) -> Iterator[Any]:
+def _ray(resources: Resources) -> Iterator[tuple[Any, int]]:
+    """Starts Ray, or joins a running one; yields it, and how many trials fit in."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
@@ -136,7 +179,7 @@ def _ray(resources: Resources) -> Iterator[Any]:
     )
     try:
         _check_resources(ray.nodes(), resources)
-        yield ray
+        yield ray, _places(ray.nodes(), resources)
     finally:
         ray.shutdown()
 
@@ -191,8 +234,6 @@ def _in_lanes(points: Sequence[Point], places: int) -> list[Point]:
 
 
 def _fit(tune: Any, trials: list, constants: Mapping[str, Any], resources: Resources):
-    if not trials:
-        return
     trainable = tune.with_resources(
         train_pack, {"cpu": resources.cpus, "gpu": resources.gpus}
     )
@@ -212,27 +253,26 @@ def _fit(tune: Any, trials: list, constants: Mapping[str, Any], resources: Resou
                 failure_config=tune.FailureConfig(max_failures=2),
             ),
         )
-        tuner.fit()
+        return tuner.fit()
 
 
 @contextlib.contextmanager
 def _stop_on_signal(
-    storage: store.Storage, launch_id: str
-) -> Iterator[threading.Event]:
+    storage: store.Storage, flag: str, stopped: threading.Event
+) -> Iterator[None]:
     """Turns Ctrl-C and SIGTERM into a request that trials commit and end."""
-    stopped = threading.Event()
 
     def stop(signum: int, frame: Any) -> None:
         del signum, frame
         if stopped.is_set():
             raise KeyboardInterrupt  # The second time the user means it.
         stopped.set()
-        storage.replace(b"", stop_flag(launch_id))
+        storage.replace(b"", flag)
 
     old = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stopped
+        yield
     finally:
         for signum, handler in old.items():
             signal.signal(signum, handler)
-        storage.remove(stop_flag(launch_id))
+        storage.remove(flag)

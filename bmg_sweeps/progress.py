@@ -49,6 +49,7 @@ class _View:
     def __init__(self, storage: store.Storage, plan: planning.Plan) -> None:
         self._storage = storage
         self._plan = plan
+        self._points = [p for p in plan.points if plan.statuses[p.id] != "done"]
         self._statuses = dict(plan.statuses)
         self._fractions: dict[str, float] = {}
         self._began = time.monotonic()
@@ -74,7 +75,7 @@ class _View:
                 return
 
     def _read(self) -> None:
-        for p in self._plan.to_run:
+        for p in self._points:
             if self._statuses[p.id] in ("missing", "running"):
                 record = store.read(self._storage, p.trainer, p.id)
                 stop = self._plan.stops[p.id]
@@ -92,10 +93,10 @@ class _View:
         hours = (time.monotonic() - self._began) / 3600
         ran = sum(
             1.0 if self._statuses[p.id] == "done" else self._fractions.get(p.id, 0.0)
-            for p in self._plan.to_run
+            for p in self._points
         )
         if ran > 0:
-            left = (len(self._plan.to_run) - ran) * hours / ran
+            left = (len(self._points) - ran) * hours / ran
             cells.append(("points per hour", f"{ran / hours:.0f}"))
             cells.append(("left", _duration(left)))
         return cells

@@ -6,12 +6,38 @@ import io
 import statistics
 from collections.abc import Sequence
 
+import rich.box
 import rich.console
+import rich.markup
 import rich.table
 
 from bmg_sweeps import grid, paper, selection
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Trained
+
+_WIDEST = 400  # Columns of a table in a terminal.
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds, and their standard deviation where there are several."""
+
+    mean: float
+    deviation: float | None
+
+    def exact(self) -> str:
+        """Writes both with the mean's units in full: 1,774,099 ± 60,321."""
+        digits = 0 if abs(self.mean) >= 1000 else 3
+        parts = [p for p in (self.mean, self.deviation) if p is not None]
+        return " ± ".join(f"{part:,.{digits}f}" for part in parts)
+
+    def short(self) -> str:
+        """Writes both with three digits and a suffix: 1.77M ± 60.3k."""
+        parts = [p for p in (self.mean, self.deviation) if p is not None]
+        return " ± ".join(_suffixed(part) for part in parts)
+
+
+Cell = str | Estimate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +46,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
 
 
@@ -65,61 +91,88 @@ def comparison(
     missing = {one.configuration.id: one.reason for one in after.left_out}
     rows = []
     for score in before:
-        fresh = again.get(score.configuration.id)
+        key = score.configuration.id
         rows.append(
             (
                 score.method,
                 grid.describe(chosen.sweep, score.configuration.values),
-                f"{_mean_and_deviation(score.mean, score.deviation)} "
-                f"({len(score.points)} seeds)",
-                f"{_mean_and_deviation(fresh.mean, fresh.deviation)} "
-                f"({len(fresh.points)} seeds)"
-                if fresh
-                else missing[score.configuration.id],
+                Estimate(score.mean, score.deviation),
+                str(len(score.points)),
+                Estimate(again[key].mean, again[key].deviation)
+                if key in again
+                else missing[key],
+                str(len(again[key].points)) if key in again else "–",
             )
         )
     metric, axis = chosen.sweep.select.metric, chosen.sweep.select.axis
     return Table(
         title=f"{metric} at {_amount(before[0].budget)} {axis}",
-        columns=("method", "configuration", "when selected", "on fresh seeds"),
+        columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
         rows=tuple(rows),
     )
 
 
 def text(made: Sequence[Table], console: rich.console.Console) -> None:
-    """Prints tables to a terminal."""
+    """Prints tables to a terminal, numbers with three digits."""
     for table in made:
-        view = rich.table.Table(title=table.title, title_justify="left")
+        view = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.columns):
-            view.add_column(name, justify="left" if i < 2 else "right", overflow="fold")
+            view.add_column(name, justify="left" if i < 2 else "right")
         for row in table.rows:
-            view.add_row(*(rich.markup.escape(cell) for cell in row))
-        console.print(view)
+            cells = [c.short() if isinstance(c, Estimate) else c for c in row]
+            view.add_row(*(rich.markup.escape(cell) for cell in cells))
+        console.print(table.title, style="bold", markup=False)
+        # A table wider than the terminal runs over its edge: cells folded to fit it
+        # cannot be read at all.
+        wide = rich.console.Console(file=console.file, width=_WIDEST)
+        wide.print(view)
         for note in table.notes:
-            console.print(note, highlight=False, markup=False)
+            console.print(note, highlight=False, markup=False, soft_wrap=True)
         console.print()
 
 
 def markdown(made: Sequence[Table]) -> str:
-    """Writes tables as GitHub Markdown."""
+    """Writes tables as GitHub Markdown, numbers in full."""
     lines = []
     for table in made:
         lines += [f"### {table.title}", ""]
         lines.append("| " + " | ".join(table.columns) + " |")
         lines.append("|" + " --- |" * len(table.columns))
         for row in table.rows:
-            lines.append("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |")
+            cells = [c.exact() if isinstance(c, Estimate) else c for c in row]
+            lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
         lines += ["", *(f"{note}  " for note in table.notes), ""]
     return "\n".join(lines)
 
 
-def comma_separated(made: Sequence[Table]) -> str:
-    """Writes tables as CSV, each with its title in the first column."""
+def comma_separated(chosen: Chosen, trained: Sequence[Trained]) -> str:
+    """Writes every configuration's score at every budget as CSV, one in a line.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+
+    Returns:
+        Columns for method, each tuned field, budget, mean, deviation, number of seeds,
+        and whether it is the method's best there.
+    """
+    sweep = chosen.sweep
+    amounts = selection.budgets(sweep.select, chosen.stop)
+    result = selection.select(sweep, trained, amounts)
+    fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    for table in made:
-        writer.writerow(("table", *table.columns))
-        writer.writerows((table.title, *row) for row in table.rows)
+    axis, metric = sweep.select.axis, sweep.select.metric
+    head = ("method", *fields, axis, metric, "deviation", "seeds", "is_best")
+    writer.writerow(head)
+    for score in result.scores:
+        values = score.configuration.values
+        tuned = (
+            sweep.methods[score.method].tuned if score.method in sweep.methods else ()
+        )
+        cells = [values[field] if field in tuned else "" for field in fields]
+        numbers = (score.budget, score.mean, score.deviation, len(score.points))
+        writer.writerow((score.method, *cells, *numbers, score in result.best))
     return buffer.getvalue()
 
 
@@ -138,37 +191,37 @@ def _best_table(chosen, result) -> Table:
                 _amount(best.budget),
                 best.method,
                 grid.describe(chosen.sweep, best.configuration.values),
-                _mean_and_deviation(best.mean, best.deviation),
+                Estimate(best.mean, best.deviation),
                 str(len(best.points)),
-                f"{considered} / {left_out}",
-                (anchor and _mean_and_deviation(anchor.mean, anchor.deviation)) or "–",
+                f"{considered} / {considered + left_out}",
+                Estimate(anchor.mean, anchor.deviation) if anchor else "–",
             )
         )
     notes = [
         f"{sweep.select.metric}: mean ± standard deviation over "
-        f"{', '.join(sweep.select.over)}. Chosen and reported on the same seeds, as in "
-        f"the paper: the best of many is flattered; `rerun` gives fresh ones."
+        f"{', '.join(sweep.select.over)}s. Chosen and reported on the same ones, as in "
+        f"the paper: the best of many is flattered; `rerun` runs fresh ones."
     ]
     notes += [
         f"Published, at {_amount(a.budget)} {axis}: {a.method} "
-        f"{_mean_and_deviation(a.mean, a.deviation)} ({a.source})."
+        f"{Estimate(a.mean, a.deviation).exact()} ({a.source})."
         for a in paper.ANCHORS.get(sweep.anchors, ())
     ]
     columns = (axis, "method", "selected", sweep.select.metric, "seeds")
     return Table(
-        title=f"{sweep.title}: best by {sweep.select.metric} for each budget",
-        columns=(*columns, "considered / left out", "published"),
+        title=f"Best by {sweep.select.metric} for each budget",
+        columns=(*columns, "complete", "published"),
         rows=tuple(rows),
         notes=tuple(notes),
     )
 
 
 def _scores_table(chosen, result, amounts) -> Table:
-    cells: dict[tuple[str, str], dict[float, str]] = {}
+    cells: dict[tuple[str, str], dict[float, Estimate]] = {}
     for score in result.scores:
         key = score.method, grid.describe(chosen.sweep, score.configuration.values)
-        mean = _mean_and_deviation(score.mean, score.deviation)
-        cells.setdefault(key, {})[score.budget] = mean
+        estimate = Estimate(score.mean, score.deviation)
+        cells.setdefault(key, {})[score.budget] = estimate
     return Table(
         title=f"{chosen.sweep.select.metric} of every configuration, by budget",
         columns=("method", "configuration", *(_amount(a) for a in amounts)),
@@ -226,7 +279,8 @@ def _amount(amount: float) -> str:
     return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.2f}"
 
 
-def _mean_and_deviation(mean: float, deviation: float | None) -> str:
-    digits = 0 if abs(mean) >= 1000 else 3
-    spread = "" if deviation is None else f" ± {deviation:,.{digits}f}"
-    return f"{mean:,.{digits}f}{spread}"
+def _suffixed(number: float) -> str:
+    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= factor:
+            return f"{number / factor:.3g}{suffix}"
+    return f"{number:.3g}"

@@ -11,6 +11,7 @@ MG = {"update_kind": "meta_gradient", "target_steps": 1, "meta_entropy_weight": 
 MG_ENTROPY = MG | {"meta_entropy_weight": 0.1}
 BMG = {"update_kind": "bootstrapped_meta_gradient"}
 RATES = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6)  # β: the candidates of Table 1.
+RATE = {"meta_learning_rate": "β"}
 K = (1, 3, 7, 8, 15)
 
 
@@ -53,10 +54,10 @@ SWEEP = Sweep(
     },
     select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=10),
     methods={
-        "fixed ε": Method(FIXED, tuned=("entropy_weight",)),
-        "MG": Method(MG, tuned=("inner_steps", "meta_learning_rate")),
-        "MG + entropy": Method(MG_ENTROPY, tuned=("inner_steps", "meta_learning_rate")),
-        "BMG": Method(BMG, tuned=("inner_steps", "target_steps", "meta_learning_rate")),
+        "fixed ε": Method(FIXED, tuned={"entropy_weight": "ε"}),
+        "MG": Method(MG, tuned={"inner_steps": "K"} | RATE),
+        "MG + entropy": Method(MG_ENTROPY, tuned={"inner_steps": "K"} | RATE),
+        "BMG": Method(BMG, tuned={"inner_steps": "K", "target_steps": "L"} | RATE),
     },
     curves=(
         Curve(title="Total reward", metric="total_reward", label="total reward"),
