@@ -12,7 +12,7 @@ import functools
 import json
 import pathlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import rich.console
 import rich.table
@@ -49,7 +49,7 @@ def show(options: argparse.Namespace) -> None:
     plan = planning.plan(options.storage, [chosen])
     _say(_using(options))
     _say(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
-    _say(f"{_counted(plan)}; stop at {_stop(chosen.stop)}.")
+    _say(f"{_counted(plan)}; stop at {planning.amounts(chosen.stop)}.")
     table = rich.table.Table(box=None)
     for name in ("point", "method", "configuration", "seed", "status"):
         table.add_column(name, no_wrap=name == "point")
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         launch=provenance,
     )
     record = store.read(options.storage, point.trainer, point.id)
-    print(f"point {point.id}: {status}, trained to {_stop(record.progress)}")
+    print(f"point {point.id}: {status}, trained to {planning.amounts(record.progress)}")
     if record.failure:
         print(_failure(record))
     return 0 if status == "done" else 1
@@ -102,7 +102,7 @@ def status(options: argparse.Namespace) -> None:
     for name in names:
         chosen = planning.choose(name, _choice(options))
         plan = planning.plan(options.storage, [chosen])
-        _say(f"{name}: {_counted(plan)}; stop at {_stop(chosen.stop)}")
+        _say(f"{name}: {_counted(plan)}; stop at {planning.amounts(chosen.stop)}")
         _print_failures(options, chosen.points)
 
 
@@ -138,7 +138,7 @@ def best(options: argparse.Namespace) -> None:
     for s in scores:
         seeds = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
-        budget = _stop({chosen.sweep.select.axis: s.budget})
+        budget = planning.amounts({chosen.sweep.select.axis: s.budget})
         print(f"# {s.method} at {budget}: {metric} {s.mean:.6g}, points {seeds}.")
         print(points_module.gin_text(s.points[0]))
 
@@ -164,7 +164,9 @@ def rerun(options: argparse.Namespace) -> int:
             f"expected fresh ones"
         )
     amount = scores[0].budget
-    again = planning.Chosen(chosen.name, chosen.sweep, tuple(fresh), {axis: amount})
+    again = dataclasses.replace(
+        chosen, points=tuple(fresh), stop={axis: amount}, choice=_choice(options)
+    )
     code = _launch(options, [again], say_report=False)
     if options.dry_run:
         return code
@@ -182,7 +184,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     structures = len({points_module.structure(p) for p in plan.to_run})
     _say(_using(options))
     for one in chosen:
-        _say(f"{one.name}: stop at {_stop(one.stop)}")
+        _say(f"{one.name}: stop at {planning.amounts(one.stop)}")
     _say(f"{_counted(plan)}; {len(plan.to_run)} to run, of {structures} structures")
     if options.dry_run:
         return 0
@@ -202,12 +204,12 @@ def _launch(options, chosen, say_report: bool = True) -> int:
             watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
         )
         _print_failures(options, plan.points)
-        _say(tracking.export(options.storage, chosen, options.wandb))
+    _say(tracking.export(options.storage, chosen, options.wandb))
     statuses = planning.plan(options.storage, chosen).statuses.values()
     if not is_over:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
-        _say(f"Next: {_command('report', options, chosen[0].name)}")
+        _say(f"Next: {_command(options, 'report', chosen[0].name)}")
     return 0 if set(statuses) <= {"done", "diverged"} else 1
 
 
@@ -218,21 +220,21 @@ def _selected(options, chosen, trained) -> list[selection.Score]:
     if options.budget:
         if list(options.budget) != [axis]:
             raise errors.UserError(
-                f"--budget {_stop(options.budget)}: expected {axis}=N"
+                f"--budget {planning.amounts(options.budget)}: expected {axis}=N"
             )
         amounts = [options.budget[axis]]
-    amount = amounts[-1]
+    budget = f"budget {planning.amounts({axis: amounts[-1]})}"
     furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
-    if amount > furthest:
+    if amounts[-1] > furthest:
         raise errors.UserError(
-            f"budget {axis}={_number(amount)}: expected at most {_number(furthest)}, "
-            f"the furthest that a point has trained"
+            f"{budget}: expected at most {planning.amount(furthest)}, the furthest "
+            f"that a point has trained"
         )
-    result = selection.select(chosen.sweep, trained, [amount])
+    result = selection.select(chosen.sweep, trained, amounts[-1:])
     if not result.best:
         one = result.left_out[0]
         raise errors.UserError(
-            f"budget {axis}={_number(amount)}: no configuration is complete there; "
+            f"{budget}: no configuration is complete there; "
             f"{one.configuration.id}, {one.reason}"
         )
     return list(result.best)
@@ -282,30 +284,24 @@ def _using(options: argparse.Namespace) -> str:
 def _heading(options: argparse.Namespace, chosen: planning.Chosen):
     from bmg_sweeps import report
 
-    command = _command("report", options, chosen.name)
+    command = _command(options, "report", chosen.name)
     return report.Table(
         title=chosen.sweep.title,
         columns=("what", "value"),
         rows=(
             ("scale", options.scale),
-            ("trained to", _stop(chosen.stop)),
+            ("trained to", planning.amounts(chosen.stop)),
             ("storage", options.storage.uri),
             ("command", command),
         ),
     )
 
 
-def _command(name: str, options: argparse.Namespace, sweep: str) -> str:
-    """Writes a command with the options that say which points are meant."""
-    words = ["python -m bmg_sweeps", name, sweep, "--scale", options.scale]
+def _command(options: argparse.Namespace, name: str, sweep: str) -> str:
+    """Writes a command that means the same points."""
+    words = [name, sweep, *_choice(options).arguments()]
     words += ["--storage", options.storage.uri]
-    for field, value in options.where:
-        words += ["--where", f"{field}={value}"]
-    for binding in options.gin:
-        words += ["--gin", binding]
-    if options.stop:
-        words += ["--stop", _stop(options.stop)]
-    return words[0] + " " + shlex.join(words[1:])
+    return "python -m bmg_sweeps " + shlex.join(words)
 
 
 def _counted(plan: planning.Plan) -> str:
@@ -326,15 +322,6 @@ def _failure(record: store.Record) -> str:
     failure = record.failure
     where = f" ({failure['frames'][-1]})" if failure["frames"] else ""
     return f"{failure['kind']}: {failure['type']}: {failure['message']}{where}"
-
-
-def _stop(amounts: Mapping[str, float]) -> str:
-    """Writes amounts as they can be typed: env_steps=2_000_000."""
-    return ", ".join(f"{axis}={_number(n)}" for axis, n in amounts.items()) or "–"
-
-
-def _number(amount: float) -> str:
-    return f"{int(amount):_}" if amount == int(amount) else f"{amount:.4g}"
 
 
 def _say(text: str) -> None:

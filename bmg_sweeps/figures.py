@@ -35,10 +35,12 @@ def draw(chosen: Chosen, trained: Sequence[Trained]) -> bytes:
     last = max((score.budget for score in chosen_ones), default=None)
     best = [score for score in chosen_ones if score.budget == last]
     by_id = {one.point.id: one for one in trained}
+    metric = sweep.select.metric
+    curves = sweep.curves or (grid.Curve(title=metric, metric=metric, label=metric),)
     figure, panels = pyplot.subplots(
-        1, len(sweep.curves), figsize=(7 * len(sweep.curves), 4.5), squeeze=False
+        1, len(curves), figsize=(7 * len(curves), 4.5), squeeze=False
     )
-    for panel, curve in zip(panels[0], sweep.curves, strict=True):
+    for panel, curve in zip(panels[0], curves, strict=True):
         for score, color in zip(best, itertools.cycle(_COLORS), strict=False):
             members = [by_id[p.id] for p in score.points]
             values = grid.describe(sweep, score.configuration.values)

@@ -1,5 +1,6 @@
 """What a launch would run: a sweep's points, minus what their records already hold."""
 
+import ast
 import dataclasses
 import hashlib
 import json
@@ -7,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bmg_sweeps import errors, grid, paths, store
 from bmg_sweeps import point as points_module
@@ -25,6 +27,19 @@ class Choice:
     seeds: tuple[int, ...] = ()
     stop: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
+    def arguments(self) -> list[str]:
+        """Writes the choice as the arguments of a command line."""
+        words = ["--scale", self.scale]
+        for field, value in self.where.items():
+            words += ["--where", f"{field}={value}"]
+        for binding in self.gin:
+            words += ["--gin", binding]
+        if self.seeds:
+            words += ["--seeds", ",".join(map(str, self.seeds))]
+        if self.stop:
+            words += ["--stop", amounts(self.stop)]
+        return words
+
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
@@ -34,6 +49,17 @@ class Chosen:
     sweep: grid.Sweep
     points: tuple[Point, ...]
     stop: Mapping[str, float]
+    choice: Choice = Choice()  # That led to these points.
+
+
+def amounts(by_axis: Mapping[str, float]) -> str:
+    """Writes amounts as they can be typed, such as "env_steps=2_000_000"."""
+    return ", ".join(f"{axis}={amount(n)}" for axis, n in by_axis.items()) or "–"
+
+
+def amount(number: float) -> str:
+    """Writes one amount, whole numbers with underscores."""
+    return f"{int(number):_}" if number == int(number) else f"{number:.4g}"
 
 
 def choose(name: str, choice: Choice) -> Chosen:
@@ -67,9 +93,7 @@ def choose(name: str, choice: Choice) -> Chosen:
                 f"--where {field}={text}: no such field; "
                 + errors.expected_one_of(field, declared)
             )
-        points = [
-            p for p in points if str(p.values[field]) == _as_shown(p, field, text)
-        ]
+        points = [p for p in points if _matches(p.values[field], text)]
     if choice.seeds:
         points = [
             Point(p.trainer, p.values | {"seed": seed})
@@ -92,6 +116,7 @@ def choose(name: str, choice: Choice) -> Chosen:
         sweep=sweep,
         points=tuple({p.id: p for p in points}.values()),
         stop=choice.stop or scale.stop,
+        choice=choice,
     )
 
 
@@ -129,8 +154,8 @@ def plan(storage: store.Storage, chosen: Sequence[Chosen], retry: bool = False) 
         for p in one.points:
             points[p.id] = p
             stop = stops.setdefault(p.id, {})
-            for axis, amount in one.stop.items():
-                stop[axis] = max(amount, stop.get(axis, 0))
+            for axis, wanted in one.stop.items():
+                stop[axis] = max(wanted, stop.get(axis, 0))
     records = store.scan(storage, [(p.trainer, p.id) for p in points.values()])
     code = code_fingerprint()
     statuses = {i: store.status(records[i], stops[i], code) for i in points}
@@ -210,12 +235,14 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _as_shown(point: Point, field: str, text: str) -> str:
-    """Reads the text of a filter as a value of the field, so that 3e-4 is 0.0003."""
-    value = point.values[field]
-    if isinstance(value, float):
-        try:
-            return str(float(text))
-        except ValueError:
-            return text
-    return text.replace("_", "") if isinstance(value, int) else text
+def _matches(value: Any, text: str) -> bool:
+    """Whether a filter's text means a value, however it is written: 3e-4 is 0.0003."""
+    try:
+        wanted = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        wanted = text
+    if isinstance(wanted, list):
+        wanted = tuple(wanted)
+    return text == value or (
+        wanted == value and isinstance(wanted, bool) == (isinstance(value, bool))
+    )

@@ -10,8 +10,9 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 import pathlib
+import sys
+import tokenize
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -170,11 +171,13 @@ def parse_bindings(trainer: str, text: str) -> grid.Values:
     except errors.UserError as error:
         # Gin adds lines that point into the text; the first one says it all.
         raise errors.UserError(str(error).splitlines()[0]) from error
-    except SyntaxError as error:
-        line = "".join(text.splitlines()[(error.lineno or 1) - 1 :][:1]).strip()
-        raise errors.UserError(
-            f"gin line {line!r}: {error.msg.splitlines()[0]}"
-        ) from error
+    except (SyntaxError, tokenize.TokenError) as error:
+        # At the end of the text the tokenizer names a line that is not there.
+        number = getattr(error, "lineno", None) or error.args[1][0]
+        lines = [line.strip() for line in text.splitlines()[:number] if line.strip()]
+        line = lines[-1] if lines else ""
+        reason = str(error.args[0]).splitlines()[0]
+        raise errors.UserError(f"gin line {line!r}: {reason}") from error
     return values
 
 
@@ -237,8 +240,8 @@ def _fields(path: pathlib.Path, modified: float) -> dict[str, Field]:
 def _cast(name: str, type_: str, value: Any) -> Any:
     """Casts a literal to an annotated type; nothing is rounded, parsed or truncated."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if type_ == "float" and is_number and math.isfinite(value):
-        return float(value)
+    if type_ == "float" and is_number and abs(value) <= sys.float_info.max:
+        return float(value) + 0.0  # One zero: −0.0 is the same point.
     if type_ == "int" and isinstance(value, int) and is_number:
         return value
     if type_ in ("str", "bool") and type(value).__name__ == type_:

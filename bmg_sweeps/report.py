@@ -117,7 +117,8 @@ def text(made: Sequence[Table], console: rich.console.Console) -> None:
     for table in made:
         view = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.columns):
-            view.add_column(name, justify="left" if i < 2 else "right")
+            justify = "left" if i < 2 else "right"
+            view.add_column(rich.markup.escape(name), justify=justify)
         for row in table.rows:
             cells = [c.short() if isinstance(c, Estimate) else c for c in row]
             view.add_row(*(rich.markup.escape(cell) for cell in cells))
@@ -217,18 +218,25 @@ def _best_table(chosen, result) -> Table:
 
 
 def _scores_table(chosen, result, amounts) -> Table:
-    cells: dict[tuple[str, str], dict[float, Estimate]] = {}
+    by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in result.scores:
-        key = score.method, grid.describe(chosen.sweep, score.configuration.values)
-        estimate = Estimate(score.mean, score.deviation)
-        cells.setdefault(key, {})[score.budget] = estimate
+        key = score.configuration.id
+        by_configuration.setdefault(key, {})[score.budget] = score
+    rows = []
+    for by_budget in by_configuration.values():
+        one = next(iter(by_budget.values()))
+        cells = [
+            Estimate(by_budget[a].mean, by_budget[a].deviation)
+            if a in by_budget
+            else "–"
+            for a in amounts
+        ]
+        described = grid.describe(chosen.sweep, one.configuration.values)
+        rows.append((one.method, described, *cells))
     return Table(
         title=f"{chosen.sweep.select.metric} of every configuration, by budget",
         columns=("method", "configuration", *(_amount(a) for a in amounts)),
-        rows=tuple(
-            (*key, *(by_budget.get(a, "–") for a in amounts))
-            for key, by_budget in cells.items()
-        ),
+        rows=tuple(rows),
     )
 
 

@@ -233,7 +233,7 @@ SWEEP = Sweep(
     trainer="two_colors_actor_critic",
     scales={{"smoke": Scale(points, stop={{"env_steps": 10_000}})}},
     select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=1),
-    methods={{"all": Method({{}}, tuned=("seed",))}},
+    methods={{"all": Method({{}}, tuned={{"seed": "seed"}})}},
 )
 """
 

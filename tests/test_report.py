@@ -1,0 +1,370 @@
+"""Tables and figures say what the records say, in every form that they are written."""
+
+import csv
+import dataclasses
+import io
+import re
+
+import numpy as np
+import pytest
+import rich.console
+from matplotlib import image
+
+from bmg_sweeps import figures, grid, paper, planning, report, selection, store
+from bmg_sweeps.point import Point
+
+BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
+LITERAL = "[red]a|b[/red] [/x]"
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(metric="reward", mode="max", axis="env_steps", num_budgets=2),
+    methods={
+        "A": grid.Method({"kind": "a"}, tuned={"rate": "rate"}),
+        "B": grid.Method({"kind": "b"}, tuned={"rate": "rate"}),
+    },
+    curves=(
+        grid.Curve(title="Reward", metric="reward", label="reward"),
+        grid.Curve(title="Weight", metric="weight", label="ε"),
+    ),
+    anchors="toy",
+)
+BUDGETS = (50, 100)
+A1, A2, B = (("a", 0.1), ("a", 0.2), ("b", 0.1))
+REWARDS = {  # At both budgets, for each of two seeds.
+    A1: ([1, 1000], [3, 1200]),
+    A2: ([0.5, 500], [0.25, 700]),
+    B: ([7, 9], [8, 12]),
+}
+
+
+@pytest.fixture(autouse=True)
+def anchors(monkeypatch):
+    """Published: A's number at the last budget, and of B's method at another one."""
+    published = (
+        paper.Anchor("A", 100, 1240.0, 90.0, "Somebody [b], Table 1"),
+        paper.Anchor("B", 75, 5.5, None, "Somebody, Table 2"),
+    )
+    monkeypatch.setitem(paper.ANCHORS, "toy", published)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return store.open_storage(str(tmp_path / "runs"))
+
+
+def toy_point(arm, seed):
+    kind, rate = arm
+    return Point("toy", {"kind": kind, "rate": rate, "seed": seed})
+
+
+def record(storage, p, rewards, provenance=None, **keywords):
+    """Commits a point that has trained to the last budget."""
+    rows = {
+        "env_steps": list(BUDGETS),
+        "reward": rewards,
+        "weight": [0.5, 0.25],
+        "training_seconds": [1.0, 2.0],
+    }
+    provenance = {"revision": "abc", "device": "cpu", "threads": 1} | (provenance or {})
+    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+        **{"progress": {"env_steps": 100}, "rows": rows} | keywords,
+        provenance=provenance,
+        release=True,
+    )
+
+
+def load(storage, sweep=SWEEP):
+    points = tuple(toy_point(arm, seed) for arm in REWARDS for seed in (0, 1))
+    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100})
+    return chosen, selection.load(storage, chosen)
+
+
+@pytest.fixture
+def complete(storage):
+    """A storage in which every point is done."""
+    for arm, by_seed in REWARDS.items():
+        for seed, rewards in enumerate(by_seed):
+            record(storage, toy_point(arm, seed), rewards)
+    return storage
+
+
+@pytest.fixture
+def tables(complete):
+    return report.tables(*load(complete))
+
+
+def shown(table):
+    """A table's rows with numbers in full, as the file formats write them."""
+    return tuple(
+        tuple(c.exact() if isinstance(c, report.Estimate) else c for c in row)
+        for row in table.rows
+    )
+
+
+@pytest.fixture
+def partial(storage):
+    """Tables of a storage in which a seed of A1 failed, and B has not been run."""
+    for seed, rewards in enumerate(REWARDS[A2]):
+        record(storage, toy_point(A2, seed), rewards)
+    failure = {"type": "ValueError", "message": LITERAL, "frames": [], "tries": 2}
+    record(storage, toy_point(A1, 0), REWARDS[A1][0])
+    record(
+        storage,
+        toy_point(A1, 1),
+        REWARDS[A1][1],
+        progress={"env_steps": 60},
+        failure=failure | {"kind": "failed"},
+    )
+    return report.tables(*load(storage))
+
+
+def test_the_best_table_has_the_records_numbers(tables):
+    """Sample deviations of two numbers are |a − b| / √2.
+
+    A1 at 50: mean 2, 2 / √2 = 1.414; at 100: 1100, 200 / √2 = 141, and from 1000 on
+    without decimals. B at 50: 7.5, 1 / √2 = 0.707; at 100: 10.5, 3 / √2 = 2.121. A
+    published number stands in the rows of its own method and budget: there is one.
+    """
+    assert tables[0].columns == (
+        "env_steps",
+        "method",
+        "selected",
+        "reward",
+        "seeds",
+        "complete",
+        "published",
+    )
+    assert shown(tables[0]) == (
+        ("50", "A", "rate=0.1", "2.000 ± 1.414", "2", "2 / 2", "–"),
+        ("50", "B", "rate=0.1", "7.500 ± 0.707", "2", "1 / 1", "–"),
+        ("100", "A", "rate=0.1", "1,100 ± 141", "2", "2 / 2", "1,240 ± 90"),
+        ("100", "B", "rate=0.1", "10.500 ± 2.121", "2", "1 / 1", "–"),
+    )
+
+
+def test_the_notes_say_what_is_published_at_which_budget(tables):
+    """Every published number, with its source, whatever was trained."""
+    assert tables[0].notes[1:] == (
+        "Published, at 100 env_steps: A 1,240 ± 90 (Somebody [b], Table 1).",
+        "Published, at 75 env_steps: B 5.500 (Somebody, Table 2).",
+    )
+
+
+def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
+    """Trained to 50, whose two budgets are 25 and 50, nothing compares with 100."""
+    chosen, trained = load(complete)
+    chosen = dataclasses.replace(chosen, stop={"env_steps": 50})
+    assert {row[-1] for row in report.tables(chosen, trained)[0].rows} == {"–"}
+
+
+def test_every_configuration_has_a_row_with_all_budgets(tables):
+    """A2: means 0.375 and 600, deviations 0.25 / √2 = 0.177 and 200 / √2 = 141.421."""
+    assert tables[1].columns == ("method", "configuration", "50", "100")
+    assert shown(tables[1]) == (
+        ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141"),
+        ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421"),
+        ("B", "rate=0.1", "7.500 ± 0.707", "10.500 ± 2.121"),
+    )
+
+
+def test_configurations_that_are_described_alike_keep_their_rows(complete):
+    """A sweep's `tuned` forgot the rate: A1 and A2 differ in what is not shown."""
+    methods = {"A": grid.Method({"kind": "a"}, tuned={"kind": "kind"})}
+    chosen, trained = load(complete, dataclasses.replace(SWEEP, methods=methods))
+    rows = shown(report.tables(chosen, trained)[1])
+    of_a = [row for row in rows if row[0] == "A"]
+    assert [row[-1] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
+
+
+def test_what_is_complete_is_not_left_out(tables):
+    """Then there is no table of what is."""
+    titles = [table.title.partition(",")[0] for table in tables]
+    assert titles == [
+        "Best by reward for each budget",
+        "reward of every configuration",
+        "Provenance",
+    ]
+
+
+def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
+    """A1 has passed 50 and not 100; of B nothing is there."""
+    assert partial[2].columns == ("method", "configuration", "env_steps", "why")
+    assert sorted(partial[2].rows) == [
+        ("A", "rate=0.1", "100", f"seed 1: failed (ValueError: {LITERAL})"),
+        ("B", "rate=0.1", "50", "seed 0: not run"),
+    ]
+    assert shown(partial[1])[0] == ("A", "rate=0.1", "2.000 ± 1.414", "–")
+    considered = [(row[0], row[1], row[5]) for row in partial[0].rows]
+    assert considered == [("50", "A", "2 / 2"), ("100", "A", "1 / 2")]
+
+
+def test_the_provenance_is_that_of_the_records(tables):
+    """Each point trained for 2 s."""
+    assert tables[-1].rows == (
+        ("points with a record", "6 of 6"),
+        ("code revision", "abc"),
+        ("device", "cpu"),
+        ("threads", "1"),
+        ("training seconds a point", "2, median"),
+    )
+    assert tables[-1].notes == ()
+
+
+def test_mixed_code_revisions_are_noted(complete):
+    """One point was made by another commit, on another device."""
+    other = {"revision": "def+dirty", "device": "H100"}
+    record(complete, toy_point(B, 1), [8, 12], provenance=other)
+    table = report.tables(*load(complete))[-1]
+    assert table.rows[1:3] == (
+        ("code revision", "abc, def+dirty"),
+        ("device", "H100, cpu"),
+    )
+    assert table.notes == ("Code revisions are mixed.",)
+
+
+def test_without_a_record_there_are_tables_still(storage):
+    """Everything is left out, and nothing is known."""
+    best, scores, left_out, provenance = report.tables(*load(storage))
+    assert (best.rows, scores.rows) == ((), ())
+    assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
+    assert [row[1] for row in provenance.rows] == ["0 of 6", "–", "–", "–", "–"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "short", "exact"),
+    [
+        (1_774_099.4, 60_321.0, "1.77M ± 60.3k", "1,774,099 ± 60,321"),
+        (-9_312.0, None, "-9.31k", "-9,312"),
+        (0.27641, 0.0012, "0.276 ± 0.0012", "0.276 ± 0.001"),
+        (2.5e9, 0.0, "2.5G ± 0", "2,500,000,000 ± 0"),
+    ],
+)
+def test_an_estimate_is_written_short_or_exactly(mean, deviation, short, exact):
+    """Three digits for the terminal, all of them for files."""
+    estimate = report.Estimate(mean, deviation)
+    assert (estimate.short(), estimate.exact()) == (short, exact)
+
+
+def parse_markdown(text):
+    """Titles, and rows of cells with the columns first; escaped pipes are pipes."""
+    tables = []
+    for line in text.splitlines():
+        if line.startswith("### "):
+            tables.append((line.removeprefix("### "), []))
+        elif line.startswith("|") and "---" not in line:
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            tables[-1][1].append(tuple(c.strip().replace("\\|", "|") for c in cells))
+    return tables
+
+
+def test_markdown_reads_back_as_the_same_cells(partial):
+    """A pipe in a message does not end its cell."""
+    expected = [(t.title, [t.columns, *shown(t)]) for t in partial]
+    assert parse_markdown(report.markdown(partial)) == expected
+
+
+def test_csv_has_every_score_in_full(complete):
+    """One line for each configuration and budget; the best of each method is marked."""
+    text = report.comma_separated(*load(complete))
+    lines = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert len(lines) == 6
+    first = lines[0]
+    assert (first["method"], first["rate"], first["env_steps"]) == ("A", "0.1", "50.0")
+    assert (float(first["reward"]), first["seeds"]) == (2.0, "2")
+    assert float(first["deviation"]) == pytest.approx(2**0.5)
+    best = [
+        (line["env_steps"], line["method"])
+        for line in lines
+        if line["is_best"] == "True"
+    ]
+    assert best == [("50.0", "A"), ("50.0", "B"), ("100.0", "A"), ("100.0", "B")]
+
+
+def as_text(tables):
+    console = rich.console.Console(file=io.StringIO(), width=100)
+    report.text(tables, console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("fixture", ["tables", "partial"])
+def test_text_contains_every_cell_title_and_note(fixture, request):
+    """Literally, though rich gives brackets a meaning; lines may be broken anywhere."""
+    tables = request.getfixturevalue(fixture)
+    text = as_text(tables)
+    for table in tables:
+        assert table.title in text
+        for cell in (cell for row in table.rows for cell in row):
+            is_number = isinstance(cell, report.Estimate)
+            assert (cell.short() if is_number else cell) in text
+        for note in table.notes:
+            assert note in " ".join(text.split())
+
+
+@pytest.mark.parametrize("part", ["title", "columns"])
+def test_text_writes_titles_and_columns_literally_too(part):
+    """A user's sweep may be titled "[draft] Toy", or its metric be "reward[0]"."""
+    table = report.Table("Toy", ("what",), (("x",),))
+    new = {"title": "[draft] Toy", "columns": ("[a] what",)}[part]
+    text = as_text([dataclasses.replace(table, **{part: new})])
+    assert (new if part == "title" else new[0]) in text
+
+
+def test_fresh_seeds_are_compared_with_what_was_selected(complete):
+    """A1 was run again on one seed, B has failed."""
+    chosen, trained = load(complete)
+    before = selection.select(SWEEP, trained, [100]).best
+    fresh = toy_point(A1, 7), toy_point(B, 7)
+    record(complete, fresh[0], [1, 900])
+    again = planning.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
+    after = selection.select(SWEEP, selection.load(complete, again), [100])
+    table = report.comparison(chosen, before, after)
+    assert table.title == "reward at 100 env_steps"
+    assert [row[2:] for row in shown(table)] == [
+        ("1,100 ± 141", "2", "900.000", "1"),
+        ("10.500 ± 2.121", "2", "seed 7: not run", "–"),
+    ]
+
+
+def blue_pixels(png):
+    """Counts them, by panel; the file is a PNG that matplotlib reads."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    pixels = np.round(255 * image.imread(io.BytesIO(png))[..., :3])
+    is_blue = np.all(pixels == BLUE, axis=-1)
+    return [int(half.sum()) for half in np.split(is_blue, 2, axis=1)]
+
+
+@pytest.mark.parametrize(
+    "window", [{"until": 80}, {"last": 40}, {"until": 80, "last": 40}]
+)
+def test_a_panel_shows_the_rows_of_its_window(complete, window):
+    """The first panel has the rows of 50 and 100, between them a line.
+
+    Up to 80, or within the last 40 steps, one row is left, and the legend's line.
+    """
+    curve = grid.Curve(title="Reward", metric="reward", label="reward")
+    curves = curve, dataclasses.replace(curve, **window)
+    sweep = dataclasses.replace(SWEEP, curves=curves)
+    whole, part = blue_pixels(figures.draw(*load(complete, sweep)))
+    assert whole > part > 0
+
+
+def test_without_rows_there_are_empty_panels(storage):
+    """A report before the first launch has a figure all the same."""
+    assert blue_pixels(figures.draw(*load(storage))) == [0, 0]
+
+
+def test_a_number_that_was_not_finite_is_not_drawn(complete):
+    """A gap in the first panel, since a line needs two numbers; the rest is drawn."""
+    whole = blue_pixels(figures.draw(*load(complete)))
+    record(complete, toy_point(A1, 1), [None, 1200])
+    gap = blue_pixels(figures.draw(*load(complete)))
+    assert 0 < gap[0] < whole[0]
+    assert gap[1] == whole[1]
+
+
+def test_a_sweep_without_curves_can_be_drawn(complete):
+    """`curves` is empty unless said otherwise."""
+    sweep = dataclasses.replace(SWEEP, curves=())
+    assert figures.draw(*load(complete, sweep)).startswith(b"\x89PNG")
