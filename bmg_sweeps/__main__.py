@@ -103,7 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     points.add_argument("--gin", action="append", default=[], metavar="BINDING",
                         help="'trainer.field = value' for all points")  # fmt: skip
     points.add_argument("--seeds", type=_seeds, default=(), metavar="0-4")
-    points.add_argument("--stop", type=_amount, default={}, metavar="AXIS=N")
+    points.add_argument("--stop", type=_amount, action="append", default=[],
+                        metavar="AXIS=N")  # fmt: skip
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--address", help="of a running Ray cluster")

@@ -259,7 +259,7 @@ def _choice(options: argparse.Namespace) -> planning.Choice:
         where=dict(options.where),
         gin=tuple(options.gin),
         seeds=options.seeds,
-        stop=options.stop,
+        stop={axis: n for stop in options.stop for axis, n in stop.items()},
     )
 
 

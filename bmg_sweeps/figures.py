@@ -76,9 +76,10 @@ def _draw_line(panel, sweep: grid.Sweep, curve, stop, members, color, label) -> 
         ],
         dtype=float,  # None becomes NaN, which is not drawn.
     )
-    mean, deviation = values.mean(axis=0), values.std(axis=0)
+    mean = values.mean(axis=0)
     panel.plot(amounts, mean, color=color, label=label, linewidth=1.5)
     if len(members) > 1:
+        deviation = values.std(axis=0, ddof=1)
         panel.fill_between(
             amounts, mean - deviation, mean + deviation, color=color, alpha=0.2
         )

@@ -132,7 +132,7 @@ def method_of(sweep: Sweep, values: Values) -> str:
         A key of `sweep.methods`: the first whose values the point has; or "other".
     """
     for name, method in sweep.methods.items():
-        if all(values.get(field) == v for field, v in method.values.items()):
+        if all(values.get(f) == _frozen(v) for f, v in method.values.items()):
             return name
     return "other"
 
@@ -150,6 +150,11 @@ def describe(sweep: Sweep, values: Values) -> str:
     method = sweep.methods.get(method_of(sweep, values))
     tuned = method.tuned if method else {field: field for field in values}
     return " ".join(f"{symbol}={_short(values[f])}" for f, symbol in tuned.items())
+
+
+def _frozen(value: Any) -> Any:
+    """Points hold tuples where a sweep may have written lists."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _short(value: Any) -> str:

@@ -12,6 +12,7 @@ import logging
 import os
 import pathlib
 import signal
+import socket
 import tempfile
 import threading
 import uuid
@@ -24,6 +25,7 @@ from bmg_sweeps.point import Point
 
 _EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
 _POLL_SECONDS = 1.0
+_CONNECT_SECONDS = 10.0
 _CACHE_BYTES = 1 << 30  # Of compiled programs; a limit also makes JAX lock the cache.
 
 
@@ -165,23 +167,43 @@ def _ray(resources: Resources) -> Iterator[tuple[Any, int]]:
     import ray
     import ray.tune
 
-    ray.init(
-        address=resources.address or "local",
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        runtime_env={
-            "working_dir": str(paths.ROOT),
-            "excludes": _EXCLUDED,
-            "env_vars": _worker_environment(resources),
-        },
-        **({} if resources.address else {"object_store_memory": 200_000_000}),
-    )
+    if resources.address:
+        _check_address(resources.address)
+    try:
+        ray.init(
+            address=resources.address or "local",
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={
+                "working_dir": str(paths.ROOT),
+                "excludes": _EXCLUDED,
+                "env_vars": _worker_environment(resources),
+            },
+            **({} if resources.address else {"object_store_memory": 200_000_000}),
+        )
+    except (ConnectionError, ValueError) as error:
+        raise errors.UserError(
+            f"--address {resources.address}: expected a running Ray cluster"
+        ) from error
     try:
         _check_resources(ray.nodes(), resources)
         yield ray, _places(ray.nodes(), resources)
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Refuses an address where nobody answers; Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # Such as "auto": Ray finds it, or says at once that there is none.
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise errors.UserError(
+            f"--address {address}: expected a running Ray cluster ({error})"
+        ) from error
 
 
 def _worker_environment(resources: Resources) -> dict[str, str]:

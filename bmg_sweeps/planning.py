@@ -36,8 +36,8 @@ class Choice:
             words += ["--gin", binding]
         if self.seeds:
             words += ["--seeds", ",".join(map(str, self.seeds))]
-        if self.stop:
-            words += ["--stop", amounts(self.stop)]
+        for axis, number in self.stop.items():
+            words += ["--stop", amounts({axis: number})]
         return words
 
 
@@ -59,7 +59,7 @@ def amounts(by_axis: Mapping[str, float]) -> str:
 
 def amount(number: float) -> str:
     """Writes one amount, whole numbers with underscores."""
-    return f"{int(number):_}" if number == int(number) else f"{number:.4g}"
+    return f"{int(number):_}" if number == int(number) else f"{number:.12g}"
 
 
 def choose(name: str, choice: Choice) -> Chosen:
@@ -101,9 +101,10 @@ def choose(name: str, choice: Choice) -> Chosen:
             for seed in choice.seeds
         ]
     if not points:
+        filters = [f"--where {k}={v}" for k, v in choice.where.items()]
         raise errors.UserError(
-            f"sweep {name}: no point is left at scale {choice.scale} with --where "
-            + " ".join(f"{k}={v}" for k, v in choice.where.items())
+            f"sweep {name}: no point is left of scale {choice.scale} "
+            + " ".join(filters)
         )
     axes = {*scale.stop, sweep.select.axis, "hours"}
     for axis in choice.stop:

@@ -177,6 +177,8 @@ def parse_bindings(trainer: str, text: str) -> grid.Values:
         lines = [line.strip() for line in text.splitlines()[:number] if line.strip()]
         line = lines[-1] if lines else ""
         reason = str(error.args[0]).splitlines()[0]
+        if reason.startswith("malformed node"):
+            reason = "expected a literal value"
         raise errors.UserError(f"gin line {line!r}: {reason}") from error
     return values
 
@@ -246,6 +248,7 @@ def _cast(name: str, type_: str, value: Any) -> Any:
         return value
     if type_ in ("str", "bool") and type(value).__name__ == type_:
         return value
-    if type_ == "tuple[int, ...]" and isinstance(value, tuple | list):
-        return tuple(_cast(name, "int", element) for element in value)
+    is_row = isinstance(value, tuple | list)
+    if type_ == "tuple[int, ...]" and is_row and all(type(n) is int for n in value):
+        return tuple(value)
     raise errors.UserError(f"{name} = {value!r}: expected a value of type {type_}")

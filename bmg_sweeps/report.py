@@ -2,14 +2,15 @@
 
 import csv
 import dataclasses
+import html
 import io
 import statistics
 from collections.abc import Sequence
 
 import rich.box
 import rich.console
-import rich.markup
 import rich.table
+import rich.text
 
 from bmg_sweeps import grid, paper, selection
 from bmg_sweeps.planning import Chosen
@@ -118,17 +119,20 @@ def text(made: Sequence[Table], console: rich.console.Console) -> None:
         view = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for i, name in enumerate(table.columns):
             justify = "left" if i < 2 else "right"
-            view.add_column(rich.markup.escape(name), justify=justify)
-        for row in table.rows:
+            view.add_column(rich.text.Text(name), justify=justify)
+        is_grouped = len({row[0] for row in table.rows}) < len(table.rows)
+        for row, before in zip(table.rows, (None, *table.rows), strict=False):
+            if is_grouped and before and row[0] != before[0]:
+                view.add_section()
             cells = [c.short() if isinstance(c, Estimate) else c for c in row]
-            view.add_row(*(rich.markup.escape(cell) for cell in cells))
-        console.print(table.title, style="bold", markup=False)
+            view.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
+        console.print(rich.text.Text(table.title, style="bold"))
         # A table wider than the terminal runs over its edge: cells folded to fit it
         # cannot be read at all.
         wide = rich.console.Console(file=console.file, width=_WIDEST)
         wide.print(view)
         for note in table.notes:
-            console.print(note, highlight=False, markup=False, soft_wrap=True)
+            console.print(rich.text.Text(note), soft_wrap=True)
         console.print()
 
 
@@ -136,12 +140,9 @@ def markdown(made: Sequence[Table]) -> str:
     """Writes tables as GitHub Markdown, numbers in full."""
     lines = []
     for table in made:
-        lines += [f"### {table.title}", ""]
-        lines.append("| " + " | ".join(table.columns) + " |")
+        lines += [f"### {table.title}", "", _markdown_row(table.columns)]
         lines.append("|" + " --- |" * len(table.columns))
-        for row in table.rows:
-            cells = [c.exact() if isinstance(c, Estimate) else c for c in row]
-            lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+        lines += [_markdown_row(row) for row in table.rows]
         lines += ["", *(f"{note}  " for note in table.notes), ""]
     return "\n".join(lines)
 
@@ -276,6 +277,12 @@ def _provenance_table(trained: Sequence[Trained]) -> Table:
     return Table("Provenance", ("what", "value"), tuple(rows), tuple(notes))
 
 
+def _markdown_row(row: Sequence[Cell]) -> str:
+    cells = [c.exact() if isinstance(c, Estimate) else c for c in row]
+    cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
+    return "| " + " | ".join(cells) + " |"
+
+
 def _anchor(sweep: grid.Sweep, best: selection.Score) -> paper.Anchor | None:
     for anchor in paper.ANCHORS.get(sweep.anchors, ()):
         if anchor.method == best.method and anchor.budget == best.budget:
@@ -288,7 +295,8 @@ def _amount(amount: float) -> str:
 
 
 def _suffixed(number: float) -> str:
-    for factor, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= factor:
-            return f"{number / factor:.3g}{suffix}"
+    for factor, suffix in ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        digits = f"{number / factor:.3g}"
+        if abs(float(digits)) < 1000:  # After rounding: 999.6 is 1k.
+            return digits + suffix
     return f"{number:.3g}"

@@ -14,7 +14,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bmg_sweeps import grid, store
+from bmg_sweeps import errors, grid, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
@@ -90,7 +90,15 @@ def budgets(select: grid.Select, stop: Mapping[str, float]) -> list[float]:
 
     Returns:
         Amounts on the axis of selection, ascending.
+
+    Raises:
+        UserError: the stop rule does not say how far that is.
     """
+    if select.axis not in stop:
+        raise errors.UserError(
+            f"--stop {', '.join(stop)}: expected {select.axis}=N, on which the "
+            f"budgets are measured"
+        )
     whole = stop[select.axis]
     return [whole * i / select.num_budgets for i in range(1, select.num_budgets + 1)]
 
@@ -160,7 +168,7 @@ def _score(
         value = value_at(one.rows, rule.axis, rule.metric, amount)
         reason = _incomplete(one, rule.axis, amount)
         if reason is None and value is None:
-            reason = f"{rule.metric} is not finite"
+            reason = _without_value(one, rule, amount)
         if reason is not None:
             seed = ", ".join(f"{f} {one.point.values[f]}" for f in rule.over)
             return LeftOut(method, configuration, amount, f"{seed}: {reason}")
@@ -173,6 +181,15 @@ def _score(
         deviation=statistics.stdev(values) if len(values) > 1 else None,
         points=tuple(one.point for one in members),
     )
+
+
+def _without_value(one: Trained, rule: grid.Select, amount: float) -> str:
+    """Says why a point that has trained to a budget has no number there."""
+    if rule.metric not in one.rows:
+        return f"{rule.metric} is no column of its rows"
+    if not bisect.bisect_right(one.rows[rule.axis], amount):
+        return f"no row before {amount:g} {rule.axis}"
+    return f"{rule.metric} is not finite"
 
 
 def _incomplete(one: Trained, axis: str, amount: float) -> str | None:

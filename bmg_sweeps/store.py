@@ -337,7 +337,7 @@ class Attempt:
     def commit(
         self,
         *,
-        progress: Mapping[str, float],
+        progress: Mapping[str, float] | None = None,
         state: Sequence[np.ndarray] | None = None,
         rows: Rows | None = None,
         provenance: Mapping[str, Any] | None = None,
@@ -347,8 +347,8 @@ class Attempt:
         """Makes state and rows the record's, together.
 
         Args:
-            progress: amounts by axis.
-            state: arrays, or None to keep those of the last commit.
+            progress: amounts by axis, or None to keep those of the last commit.
+            state: arrays, or None likewise.
             rows: all rows so far, or None likewise.
             provenance: where and by what they were made.
             failure: why the attempt ends early.
@@ -361,9 +361,10 @@ class Attempt:
         self._commits += 1
         manifest = self._manifest | {
             "lease": None if release else _lease(),
-            "progress": dict(progress),
             "failure": failure,
         }
+        if progress is not None:
+            manifest["progress"] = dict(progress)
         if state is not None:
             manifest["state"] = self._put("state", "npz", _npz(state))
         if rows is not None:

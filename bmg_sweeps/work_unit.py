@@ -115,7 +115,6 @@ def _run_attempt(storage, record, attempt, stop, should_stop, launch, tries) -> 
         raise
     except Exception as error:
         attempt.commit(
-            progress=record.progress,
             provenance=provenance,
             failure=_failure(error) | {"kind": "failed", "tries": tries + 1},
             release=True,

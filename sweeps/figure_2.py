@@ -48,7 +48,7 @@ SWEEP = Sweep(
     title="Two-colors: total reward with fixed and meta-learned entropy weights",
     trainer="two_colors_actor_critic",
     scales={
-        "smoke": Scale(SMOKE, stop={"env_steps": 300_000}),
+        "smoke": Scale(SMOKE, stop={"env_steps": 400_000}),
         "lite": Scale(grid(3, RATES[:1]), stop={"env_steps": 2_000_000}),
         "paper": Scale(grid(50, RATES), stop={"env_steps": 10_000_000}),
     },

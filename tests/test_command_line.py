@@ -80,12 +80,17 @@ def assert_one_line(result, *fragments):
         (["fly"], ["fly", "launch"]),
         (["show", "figure_2", "--point", "zzz"], ["zzz", "0 match"]),
         (["run", "figure_2", "--point", ""], ["12 match"]),
-        (["best", "figure_2"], ["env_steps=300_000", "at most 0"]),
+        (["best", "figure_2"], ["env_steps=400_000", "at most 0"]),
         (["best", "figure_2", "--budget", "env_steps=9e9"], ["at most 0"]),
         (["best", "figure_2", "--budget", "hours=1"], ["hours=1", "env_steps=N"]),
         (["rerun", "figure_2"], ["--seeds"]),
         (["rerun", "figure_2", "--seeds", "10"], ["at most 0"]),
         (["report", "figure_2", "--format", "pdf"], ["pdf", "markdown"]),
+        (["best", "figure_2", "--stop", "hours=1"], ["hours", "env_steps=N"]),
+        (
+            ["launch", "figure_2", "--gin", f"{TRAINER}.discount = nan"],
+            [f"{TRAINER}.discount = nan", "expected a literal value"],
+        ),
     ],
 )
 def test_a_mistake_is_one_line(command, storage, arguments, fragments):
@@ -177,8 +182,8 @@ def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, sto
     runs = store.open_storage(storage)
     key = chosen.points[0].trainer, chosen.points[0].id
     store.begin(runs, store.read(runs, *key)).commit(
-        progress={"env_steps": 300_000},
-        rows={"env_steps": [300_000], "total_reward": [1.0]},
+        progress={"env_steps": 400_000},
+        rows={"env_steps": [400_000], "total_reward": [1.0]},
         release=True,
     )
     assert "1 done" in command("status", "figure_2")[1]
@@ -201,8 +206,8 @@ def test_best_as_json_is_json(command, storage):
     runs = store.open_storage(storage)
     for one in chosen.points:
         store.begin(runs, store.read(runs, one.trainer, one.id)).commit(
-            progress={"env_steps": 300_000},
-            rows={"env_steps": [300_000], "total_reward": [float(one.values["seed"])]},
+            progress={"env_steps": 400_000},
+            rows={"env_steps": [400_000], "total_reward": [float(one.values["seed"])]},
             release=True,
         )
     found = json.loads(command("best", "figure_2", "--format", "json")[1])

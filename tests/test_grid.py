@@ -15,7 +15,7 @@ SWEEP = grid.Sweep(
     select=grid.Select(metric="reward", mode="max", axis="env_steps", num_budgets=1),
     methods={
         "fast, two steps": grid.Method(
-            FAST | {"steps": 2}, tuned={"rate": "rate", "sizes": "sizes"}
+            FAST | {"steps": 2}, tuned={"rate": "α", "sizes": "N"}
         ),
         "fast": grid.Method(FAST, tuned={"steps": "steps"}),
     },
@@ -107,8 +107,10 @@ def test_a_selection_rule_that_makes_no_sense_is_refused(field, value):
     ("values", "method", "description"),
     [
         # Has the values of both methods: the first one counts.
-        ({"kind": "fast", "steps": 2, "rate": 0.1, "sizes": (8, 8)},
-         "fast, two steps", "rate=0.1 sizes=(8, 8)"),
+        ({"kind": "fast", "steps": 2, "rate": 0.00003, "sizes": (8, 8)},
+         "fast, two steps", "α=3e-05 N=(8, 8)"),
+        ({"kind": "fast", "steps": 2, "rate": 2.0, "sizes": ()},
+         "fast, two steps", "α=2 N=()"),
         ({"kind": "fast", "steps": 3, "rate": 0.1}, "fast", "steps=3"),
         # Without a method there is nothing that tells it apart but all of it.
         ({"kind": "slow", "steps": 2}, "other", "kind=slow steps=2"),

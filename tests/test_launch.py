@@ -191,6 +191,17 @@ def test_rerun_compares_the_best_with_itself_on_fresh_seeds(undisturbed, folder)
     assert done.stdout.count("(2 seeds)") == 2
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere"])
+def test_an_address_where_no_cluster_is_is_refused(undisturbed, folder, address):
+    """One line, in seconds; Ray alone would try for minutes."""
+    sweep, _, _ = undisturbed
+    storage = folder / "nobody"
+    done = launch(folder, sweep, str(storage), "--address", address)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith(f"error: --address {address}")
+    assert not list(storage.rglob("point.gin"))
+
+
 def test_a_request_that_no_node_can_meet_is_refused(undisturbed, folder):
     """A GPU that is not there: one line, not a wait without end."""
     sweep, _, _ = undisturbed

@@ -169,6 +169,7 @@ def test_a_scale_that_a_sweep_does_not_have_is_refused(toy):
         ({"kind": "fast"}, 8),  # By gin's value, which no point sets.
         ({"sizes": "(8, 8)"}, 8),
         ({"sizes": "(8,8)"}, 8),
+        ({"sizes": "[8, 8]"}, 8),
     ],
 )
 def test_where_keeps_the_points_with_a_value_however_it_is_written(
@@ -184,6 +185,7 @@ def test_where_keeps_the_points_with_a_value_however_it_is_written(
         ({"where": {"raet": "1"}}, ("--where raet=1", "rate")),
         ({"where": {"rate": "0.25"}}, ("no point is left", "rate=0.25")),
         ({"where": {"rate": "fast"}}, ("no point is left", "rate=fast")),
+        ({"where": {"steps": "True"}}, ("no point is left", "steps=True")),
         ({"stop": {"frames": 10}}, ("--stop frames", "env_steps", "hours")),
         ({"gin": ("toy.raet = 1",)}, ("toy.raet", "rate")),
     ],

@@ -50,10 +50,9 @@ def toy(tmp_path, monkeypatch):
     """A checkout's trainers/ and gin/, with the toy alone."""
     (tmp_path / "toy.py").write_text(TRAINER)
     (tmp_path / "toy.gin").write_text(GIN)
-    with monkeypatch.context() as patch:
-        patch.setattr(paths, "TRAINERS", tmp_path)
-        patch.setattr(paths, "GIN", tmp_path)
-        yield tmp_path
+    monkeypatch.setattr(paths, "TRAINERS", tmp_path)
+    monkeypatch.setattr(paths, "GIN", tmp_path)
+    return tmp_path
 
 
 def resolve(**values):

@@ -239,6 +239,7 @@ def test_without_a_record_there_are_tables_still(storage):
         (-9_312.0, None, "-9.31k", "-9,312"),
         (0.27641, 0.0012, "0.276 ± 0.0012", "0.276 ± 0.001"),
         (2.5e9, 0.0, "2.5G ± 0", "2,500,000,000 ± 0"),
+        (999_600.0, None, "1M", "999,600"),
     ],
 )
 def test_an_estimate_is_written_short_or_exactly(mean, deviation, short, exact):
@@ -266,20 +267,28 @@ def test_markdown_reads_back_as_the_same_cells(partial):
 
 
 def test_csv_has_every_score_in_full(complete):
-    """One line for each configuration and budget; the best of each method is marked."""
-    text = report.comma_separated(*load(complete))
-    lines = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert len(lines) == 6
-    first = lines[0]
-    assert (first["method"], first["rate"], first["env_steps"]) == ("A", "0.1", "50.0")
-    assert (float(first["reward"]), first["seeds"]) == (2.0, "2")
-    assert float(first["deviation"]) == pytest.approx(2**0.5)
-    best = [
-        (line["env_steps"], line["method"])
-        for line in lines
-        if line["is_best"] == "True"
+    """One line for each configuration and budget; the best of each method is marked.
+
+    A method's cells are empty for what tunes another one alone.
+    """
+    tuned_by_kind = grid.Method({"kind": "b"}, tuned={"kind": "κ"})
+    methods = dict(SWEEP.methods) | {"B": tuned_by_kind}
+    sweep = dataclasses.replace(SWEEP, methods=methods)
+    text = report.comma_separated(*load(complete, sweep))
+    head, *lines = csv.reader(io.StringIO(text, newline=""))
+    assert head == ["method", "rate", "kind", "env_steps", "reward", "deviation",
+                    "seeds", "is_best"]  # fmt: skip
+    deviations = [float(line.pop(5)) for line in lines]
+    assert lines == [
+        ["A", "0.1", "", "50.0", "2.0", "2", "True"],
+        ["A", "0.2", "", "50.0", "0.375", "2", "False"],
+        ["B", "", "b", "50.0", "7.5", "2", "True"],
+        ["A", "0.1", "", "100.0", "1100.0", "2", "True"],
+        ["A", "0.2", "", "100.0", "600.0", "2", "False"],
+        ["B", "", "b", "100.0", "10.5", "2", "True"],
     ]
-    assert best == [("50.0", "A"), ("50.0", "B"), ("100.0", "A"), ("100.0", "B")]
+    # |a − b| / √2, as above.
+    assert np.array(deviations) * 2**0.5 == pytest.approx([2, 0.25, 1, 200, 200, 3])
 
 
 def as_text(tables):
@@ -300,6 +309,12 @@ def test_text_contains_every_cell_title_and_note(fixture, request):
             assert (cell.short() if is_number else cell) in text
         for note in table.notes:
             assert note in " ".join(text.split())
+
+
+def test_text_writes_no_emoji():
+    """In an error message, `:b:` is as likely a slice."""
+    table = report.Table("T [:b:]", ("c [:b:]",), (("x [:b:]",),), ("n [:b:]",))
+    assert as_text([table]).count(":b:") == 4
 
 
 @pytest.mark.parametrize("part", ["title", "columns"])

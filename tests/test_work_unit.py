@@ -170,6 +170,23 @@ def test_a_point_that_keeps_raising_fails_with_its_reason(storage, toy):
     assert run(storage, "a", retry=True) == "done"
 
 
+def test_a_point_that_fails_keeps_what_it_had_reached(storage, toy, monkeypatch):
+    """Its rows count up to there: the progress is that of the last commit."""
+    append, chunks = work_unit._append, iter(range(2))
+
+    def fail_on_the_third_chunk(work, rows):
+        if next(chunks, None) is None:
+            raise RuntimeError("late")
+        append(work, rows)
+
+    monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(work_unit, "_append", fail_on_the_third_chunk)
+    assert run(storage, declare(storage, "a")) == "failed"
+    record = store.read(storage, "toy_trainer", "a")
+    assert record.progress["env_steps"] == 20
+    assert outcome(storage, "a")[1]["env_steps"][-1] == 20
+
+
 def test_a_point_that_fails_does_not_disturb_the_next(storage, toy):
     """Its neighbour in the process trains as if alone."""
     run(storage, declare(storage, "a"))
