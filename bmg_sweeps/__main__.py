@@ -1,6 +1,7 @@
 """The command line: `python -m bmg_sweeps COMMAND`, run from the checkout."""
 
 import argparse
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         user can mend.
     """
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C.
     try:
         options.storage = store.open_storage(options.storage)
         return options.run(options) or 0

@@ -192,9 +192,9 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     from bmg_sweeps import launch as launching
     from bmg_sweeps import progress, tracking
 
-    is_over = True
+    outcome = None
     if plan.to_run or "running" in plan.counts():
-        is_over = launching.run(
+        outcome = launching.run(
             options.storage,
             plan,
             launching.Resources(
@@ -204,9 +204,11 @@ def _launch(options, chosen, say_report: bool = True) -> int:
             watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
         )
         _print_failures(options, plan.points)
+        for line in outcome.lost:
+            _say(f"  {line}")
     _say(tracking.export(options.storage, chosen, options.wandb))
     statuses = planning.plan(options.storage, chosen).statuses.values()
-    if not is_over:
+    if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
         _say(f"Next: {_command(options, 'report', chosen[0].name)}")

@@ -38,6 +38,14 @@ class Resources:
     gpus: float = 0.0  # Of each trial; a fraction shares one.
 
 
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a launch ended."""
+
+    is_stopped: bool  # By the user, before all was done.
+    lost: tuple[str, ...]  # Why trials died that could not leave it in a record.
+
+
 def run(
     storage: store.Storage,
     plan: planning.Plan,
@@ -45,7 +53,7 @@ def run(
     *,
     retry: bool = False,
     watch: Callable[[planning.Plan], contextlib.AbstractContextManager],
-) -> bool:
+) -> Outcome:
     """Trains the missing points of a plan, until none is left or the user stops it.
 
     Args:
@@ -56,7 +64,7 @@ def run(
         watch: shows progress while its context is open.
 
     Returns:
-        Whether it ran to the end, rather than being stopped.
+        How it ended. How the points ended is in their records.
 
     Raises:
         UserError: the points or the resources asked for cannot be had.
@@ -66,14 +74,16 @@ def run(
     stopped = threading.Event()
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
+    lost: list[str] = []
     with watch(plan):
         while (todo or elsewhere) and not stopped.is_set():
             if todo:
-                elsewhere += _run_trials(
+                busy, errors_ = _run_trials(
                     storage, plan, todo, resources, provenance, retry, stopped
                 )
+                elsewhere, lost = elsewhere + busy, lost + errors_
             todo, elsewhere = _wait(storage, plan, elsewhere, provenance, stopped)
-    return not stopped.is_set()
+    return Outcome(stopped.is_set(), tuple(lost))
 
 
 def train_pack(config: Mapping[str, Any]) -> dict[str, str]:
@@ -110,13 +120,13 @@ def stop_flag(launch_id: str) -> str:
 
 def _run_trials(
     storage, plan, points, resources, provenance, retry, stopped
-) -> list[Point]:
-    """Runs points on a Ray of their own; returns those that others work on."""
+) -> tuple[list[Point], list[str]]:
+    """Runs points on Ray; returns those that others work on, and why trials died."""
     root = os.path.abspath(storage.root) if storage.is_local else storage.uri
     constants = {"storage": root, "provenance": provenance, "retry": retry}
     flag = stop_flag(provenance["launch"])
     with (
-        _ray(resources) as (ray, places),
+        _ray(resources, storage) as (ray, places),
         # Within: starting Ray replaces the handlers.
         _stop_on_signal(storage, flag, stopped),
     ):
@@ -127,10 +137,14 @@ def _run_trials(
             for p in _in_lanes(points, places)
         ]
         results = _fit(ray.tune, trials, constants, resources)
-    busy = {
-        r.config["pack"]["id"] for r in results if r.metrics.get("status") == "busy"
-    }
-    return [p for p in points if p.id in busy]
+    lost = [
+        f"{pathlib.PurePath(r.path).name}: {str(r.error).strip().splitlines()[-1]}"
+        for r in results
+        if r.error
+    ]
+    ended = [r for r in results if not r.error]
+    busy = {r.config["pack"]["id"] for r in ended if r.metrics["status"] == "busy"}
+    return [p for p in points if p.id in busy], lost
 
 
 def _wait(storage, plan, points, provenance, stopped) -> tuple[list, list]:
@@ -157,7 +171,7 @@ def _wait(storage, plan, points, provenance, stopped) -> tuple[list, list]:
 
 
 @contextlib.contextmanager
-def _ray(resources: Resources) -> Iterator[tuple[Any, int]]:
+def _ray(resources: Resources, storage: store.Storage) -> Iterator[tuple[Any, int]]:
     """Starts Ray, or joins a running one; yields it, and how many trials fit in."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
@@ -177,7 +191,7 @@ def _ray(resources: Resources) -> Iterator[tuple[Any, int]]:
             logging_level=logging.ERROR,
             runtime_env={
                 "working_dir": str(paths.ROOT),
-                "excludes": _EXCLUDED,
+                "excludes": [*_EXCLUDED, *_within_checkout(storage)],
                 "env_vars": _worker_environment(resources),
             },
             **({} if resources.address else {"object_store_memory": 200_000_000}),
@@ -191,6 +205,13 @@ def _ray(resources: Resources) -> Iterator[tuple[Any, int]]:
         yield ray, _places(ray.nodes(), resources)
     finally:
         ray.shutdown()
+
+
+def _within_checkout(storage: store.Storage) -> list[str]:
+    """Names the storage where it lies in the checkout, which is sent to the workers."""
+    root = pathlib.Path(os.path.abspath(storage.root))
+    is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
+    return [str(root.relative_to(paths.ROOT))] if is_inside else []
 
 
 def _check_address(address: str) -> None:

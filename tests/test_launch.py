@@ -7,6 +7,7 @@ tests of this module share a few launches.
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ SWEEP = Sweep(
     methods={"all": Method({}, tuned={"entropy_weight": "entropy_weight"})},
 )
 '''
-WEIGHTS = (0.1, 0.2, 0.3)
+WEIGHTS = (0.1, 0.2, 0.3, 0.4)
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +102,13 @@ def undisturbed(folder):
 
 
 def test_a_launch_runs_every_point_to_the_stop_rule(undisturbed):
-    """Six points are done, with rows up to the step that was asked for."""
+    """Eight points are done, with rows up to the step that was asked for."""
     sweep, storage, output = undisturbed
-    assert counts(sweep, storage) == {"done": 6}
+    assert counts(sweep, storage) == {"done": 8}
     for _, _, rows in records(sweep, storage).values():
         assert rows["env_steps"][-1] >= 300_000
-    assert "6 done" in output
-    assert "W&B: 6" in output
+    assert "8 done" in output
+    assert "W&B: 8" in output
 
 
 def test_points_of_one_structure_compile_once_in_a_process(undisturbed):
@@ -132,16 +133,16 @@ def test_a_second_launch_runs_nothing(undisturbed, folder):
 def test_a_wider_grid_runs_only_the_new_points(undisturbed, folder):
     """A weight more is two points more; the plan says so before anything runs."""
     _, storage, _ = undisturbed
-    wider = write_sweep(folder, (*WEIGHTS, 0.4))
+    wider = write_sweep(folder, (*WEIGHTS, 0.5))
     done = launch(folder, wider, storage, "--dry-run")
-    assert "8 points: 6 done, 2 missing; 2 to run" in done.stdout
+    assert "10 points: 8 done, 2 missing; 2 to run" in done.stdout
 
 
 def test_a_longer_stop_rule_continues_every_point(undisturbed, folder):
     """Done at 300,000 steps is missing at 400,000."""
     sweep, storage, _ = undisturbed
     done = launch(folder, sweep, storage, "--dry-run", "--stop", "env_steps=400_000")
-    assert "6 points: 6 missing; 6 to run" in done.stdout
+    assert "8 points: 8 missing; 8 to run" in done.stdout
 
 
 def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
@@ -150,8 +151,11 @@ def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
     """Kill −9 the driver, launch; SIGTERM it, launch: bitwise the same records."""
     sweep, calm, _ = undisturbed
     storage = str(folder / "disturbed")
-    interrupt(folder, sweep, storage, signal.SIGKILL, done=1)
-    output = interrupt(folder, sweep, storage, signal.SIGTERM, done=3)
+    interrupt(folder, sweep, storage, signal.SIGKILL)
+    # The workers of a killed driver may live long enough to finish their points.
+    while "running" in counts(sweep, storage):
+        time.sleep(0.5)
+    output = interrupt(folder, sweep, storage, signal.SIGTERM)
     assert "Stopped; the same command goes on from here." in output
     assert "running" not in counts(sweep, storage)
     assert launch(folder, sweep, storage, "--wandb", "off").returncode == 0
@@ -163,12 +167,13 @@ def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
             np.testing.assert_array_equal(a, b, strict=True)
 
 
-def interrupt(folder, sweep, storage, signum, done):
-    """Launches, and sends a signal once a number of points are done."""
+def interrupt(folder, sweep, storage, signum):
+    """Launches, and sends a signal once it has finished a point."""
+    before = counts(sweep, storage).get("done", 0)
     arguments = ("launch", sweep, "--storage", storage, "--wandb", "off")
     process = subprocess.Popen(**command(folder, *arguments))
     deadline = time.monotonic() + 200
-    while counts(sweep, storage).get("done", 0) < done and process.poll() is None:
+    while counts(sweep, storage).get("done", 0) <= before and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert process.poll() is None, process.stdout.read()
@@ -188,7 +193,7 @@ def test_rerun_compares_the_best_with_itself_on_fresh_seeds(undisturbed, folder)
     )
     assert done.returncode == 0, done.stdout
     assert "2 points: 2 missing; 2 to run" in done.stdout
-    assert done.stdout.count("(2 seeds)") == 2
+    assert re.search(r"all +entropy_weight=0.\d .* 2  .* 2 *$", done.stdout, re.M)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere"])

@@ -42,7 +42,7 @@ def exported(tmp_path_factory):
         storage = store.open_storage(str(home / "runs"))
         chosen = _chosen()
         done, diverged, failed = chosen.points[:3]
-        _commit(storage, done, 30, progress=300_000)
+        _commit(storage, done, 30, progress=400_000)
         _commit(storage, diverged, 5, gap=True, failure=_failure("diverged", "why"))
         _commit(storage, failed, 4, failure=_failure("failed", f"no file {home}/x"))
         line = tracking.export(storage, [chosen], "offline")
