@@ -1,7 +1,7 @@
 """The time between two trials of one process, from the records of a launch.
 
     python -m bmg_sweeps launch figure_2 --stop env_steps=20_000 --storage runs/gaps
-    .venv/bin/python benchmarks/trials.py runs/gaps
+    .venv/bin/python -m benchmarks.trials runs/gaps
 
 A gap runs from a point's last commit to the moment at which the next point of the same
 process starts to train: the record, the lease, gin and initialization are in it.

@@ -1,6 +1,6 @@
 """Speed and memory of two-colors against its bare matrix products, in one run.
 
-    NPROC=1 taskset -c 0 .venv/bin/python benchmarks/two_colors.py
+    NPROC=1 taskset -c 0 .venv/bin/python -m benchmarks.two_colors
 
 For each update kind: environment steps per second, the same for the floor, and their
 ratio. The floor does nothing but the matrix products that the agent cannot do without:

@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: as typed; None takes the process's own.
 
     Returns:
-        Exit status: 0, 1 where points failed or the launch was stopped, 2 for what the
-        user can mend.
+        Exit status: 0; 1 where points failed, a launch was stopped or something broke;
+        2 for what the user can mend.
     """
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C.
@@ -35,6 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
+    except Exception as error:
+        if options.debug:
+            raise
+        reason = errors.first_line(error)
+        print(
+            f"error: {type(error).__name__}: {reason} (--debug shows where)",
+            file=sys.stderr,
+        )
+        return 1
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -29,11 +29,13 @@ def list_(options: argparse.Namespace) -> None:
     for name in ("sweep", "title", "trainer", "points", "done"):
         table.add_column(name)
     for name in paths.sweep_names():
-        chosen = planning.choose(name, planning.Choice(scale=options.scale))
-        plan = planning.plan(options.storage, [chosen])
-        done = plan.counts().get("done", 0)
-        cells = (name, chosen.sweep.title, chosen.sweep.trainer)
-        table.add_row(*cells, str(len(plan.points)), str(done))
+        sweep = paths.load_sweep(name)
+        counts = ("–", "–")  # Of a sweep without this scale.
+        if options.scale in sweep.scales:
+            chosen = planning.choose(name, planning.Choice(scale=options.scale))
+            plan = planning.plan(options.storage, [chosen])
+            counts = (str(len(plan.points)), str(plan.counts().get("done", 0)))
+        table.add_row(name, sweep.title, sweep.trainer, *counts)
     CONSOLE.print(table)
 
 
@@ -121,7 +123,9 @@ def report_(options: argparse.Namespace) -> None:
     else:
         report.text([_heading(options, chosen), *made], CONSOLE)
     png = figures.draw(chosen, trained)
-    name = f"{pathlib.Path(chosen.name).stem}-{options.scale}.png"
+    is_part = options.where or options.gin or options.seeds or options.stop
+    part = "-part" if is_part else ""
+    name = f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}.png"
     options.storage.replace(png, "reports", name)
     if options.format == "text":
         _say(f"Curves: {options.storage.path('reports', name)}")
@@ -211,7 +215,9 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
-        _say(f"Next: {_command(options, 'report', chosen[0].name)}")
+        knows = chosen[0].sweep.select.axis in chosen[0].stop
+        verb = "report" if knows else "status"
+        _say(f"Next: {_command(options, verb, chosen[0].name)}")
     return 0 if set(statuses) <= {"done", "diverged"} else 1
 
 
@@ -256,6 +262,12 @@ def _as_json(chosen: planning.Chosen, score: selection.Score) -> dict:
 
 
 def _choice(options: argparse.Namespace) -> planning.Choice:
+    for flag, keys in (
+        ("--where", [field for field, _ in options.where]),
+        ("--stop", [axis for stop in options.stop for axis in stop]),
+    ):
+        for key in {key for key in keys if keys.count(key) > 1}:
+            raise errors.UserError(f"{flag} {key}: given twice; expected once")
     return planning.Choice(
         scale=options.scale,
         where=dict(options.where),
@@ -312,12 +324,15 @@ def _counted(plan: planning.Plan) -> str:
 
 
 def _print_failures(options, points: Sequence[points_module.Point]) -> None:
+    """Names each point that is damaged, has failed, or had to begin again."""
     for p in points:
         record = store.read(options.storage, p.trainer, p.id)
         if record.damage:
             print(f"  {p.id} damaged, counted as missing: {record.damage}")
         elif record.failure:
             print(f"  {p.id} {_failure(record)}")
+        elif "restarted" in record.provenance:
+            print(f"  {p.id} began again: {record.provenance['restarted']}")
 
 
 def _failure(record: store.Record) -> str:

@@ -26,3 +26,13 @@ def expected_one_of(name: str, choices: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"expected one of: {', '.join(choices) or 'nothing, there is none'}"
+
+
+def first_line(error: BaseException) -> str:
+    """Returns what an exception says, in one line; its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def last_line(error: BaseException) -> str:
+    """Returns the end of what an exception says, where Ray puts the cause."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -107,6 +107,14 @@ class Method:
     values: Values  # That all of its points have, and no other method's.
     tuned: Mapping[str, str]  # Fields that tell its configurations apart → symbols.
 
+    def __post_init__(self) -> None:
+        """Raises ValueError where `tuned` has no symbols."""
+        if not isinstance(self.tuned, Mapping):
+            raise ValueError(
+                f"tuned = {self.tuned!r}: expected a symbol for each field, such as "
+                f"{{'inner_steps': 'K'}}"
+            )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sweep:

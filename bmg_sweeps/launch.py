@@ -86,11 +86,11 @@ def run(
     return Outcome(stopped.is_set(), tuple(lost))
 
 
-def train_pack(config: Mapping[str, Any]) -> dict[str, str]:
-    """Runs one trial, in a process of Ray's: the points of one pack.
+def train_point(config: Mapping[str, Any]) -> dict[str, str]:
+    """Runs one trial, in a process of Ray's.
 
     Args:
-        config: the pack's trainer, point id and stop rule, and the launch's constants.
+        config: the point's trainer, id and stop rule, and the launch's constants.
 
     Returns:
         The status of its point.
@@ -98,14 +98,14 @@ def train_pack(config: Mapping[str, Any]) -> dict[str, str]:
     # Imported here: the driver, which imports this module, must not import JAX.
     from bmg_sweeps import work_unit
 
-    pack, launch = config["pack"], config["launch"]
+    point, launch = config["point"], config["launch"]
     storage = store.open_storage(launch["storage"])
     flag = stop_flag(launch["provenance"]["launch"])
     status = work_unit.run(
         storage,
-        pack["trainer"],
-        pack["id"],
-        pack["stop"],
+        point["trainer"],
+        point["id"],
+        point["stop"],
         should_stop=lambda: storage.fs.exists(storage.path(flag)),
         retry=launch["retry"],
         launch=launch["provenance"],
@@ -138,12 +138,12 @@ def _run_trials(
         ]
         results = _fit(ray.tune, trials, constants, resources)
     lost = [
-        f"{pathlib.PurePath(r.path).name}: {str(r.error).strip().splitlines()[-1]}"
+        f"{pathlib.PurePath(r.path).name}: {errors.last_line(r.error)}"
         for r in results
         if r.error
     ]
     ended = [r for r in results if not r.error]
-    busy = {r.config["pack"]["id"] for r in ended if r.metrics["status"] == "busy"}
+    busy = {r.config["point"]["id"] for r in ended if r.metrics["status"] == "busy"}
     return [p for p in points if p.id in busy], lost
 
 
@@ -197,8 +197,9 @@ def _ray(resources: Resources, storage: store.Storage) -> Iterator[tuple[Any, in
             **({} if resources.address else {"object_store_memory": 200_000_000}),
         )
     except (ConnectionError, ValueError) as error:
+        reason = errors.first_line(error)
         raise errors.UserError(
-            f"--address {resources.address}: expected a running Ray cluster"
+            f"--address {resources.address}: expected a running Ray cluster ({reason})"
         ) from error
     try:
         _check_resources(ray.nodes(), resources)
@@ -252,16 +253,21 @@ def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> No
                 f"{flag} {wanted:g}: expected at most {largest:g}, the most that one "
                 f"node has"
             )
+    if _places(nodes, resources) < 1:
+        raise errors.UserError(
+            f"--cpus {resources.cpus} --gpus {resources.gpus:g}: expected no more of "
+            f"both than one node has"
+        )
 
 
 def _places(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
     """Counts the trials that can run at once."""
     places = 0
     for node in nodes:
-        room = [node["Resources"].get("CPU", 0) // resources.cpus]
+        room = [node["Resources"].get("CPU", 0) / resources.cpus]
         if resources.gpus:
-            room.append(node["Resources"].get("GPU", 0) // resources.gpus)
-        places += int(min(room))
+            room.append(node["Resources"].get("GPU", 0) / resources.gpus)
+        places += int(min(room) + 1e-9)  # Ten tenths of a GPU are one.
     return places
 
 
@@ -278,15 +284,15 @@ def _in_lanes(points: Sequence[Point], places: int) -> list[Point]:
 
 def _fit(tune: Any, trials: list, constants: Mapping[str, Any], resources: Resources):
     trainable = tune.with_resources(
-        train_pack, {"cpu": resources.cpus, "gpu": resources.gpus}
+        train_point, {"cpu": resources.cpus, "gpu": resources.gpus}
     )
     with tempfile.TemporaryDirectory(prefix="bmg_sweeps_") as folder:
         tuner = tune.Tuner(
             trainable,
-            param_space={"pack": tune.grid_search(trials), "launch": dict(constants)},
+            param_space={"point": tune.grid_search(trials), "launch": dict(constants)},
             tune_config=tune.TuneConfig(
                 reuse_actors=True,
-                trial_dirname_creator=lambda trial: trial.config["pack"]["id"],
+                trial_dirname_creator=lambda trial: trial.config["point"]["id"],
             ),
             run_config=tune.RunConfig(
                 name="launch",

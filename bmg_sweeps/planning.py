@@ -82,6 +82,7 @@ def choose(name: str, choice: Choice) -> Chosen:
             f"--scale {choice.scale}: sweep {name} has {', '.join(sweep.scales)}"
         )
     scale = sweep.scales[choice.scale]
+    _check_names(name, sweep, scale)
     points = [
         points_module.resolve(sweep.trainer, values, choice.gin)
         for values in scale.points
@@ -119,6 +120,26 @@ def choose(name: str, choice: Choice) -> Chosen:
         stop=choice.stop or scale.stop,
         choice=choice,
     )
+
+
+def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
+    """Refuses a sweep that names a field or an axis that is not there."""
+    declared = points_module.fields(sweep.trainer)
+    named = [("select.over", field) for field in sweep.select.over]
+    for title, method in sweep.methods.items():
+        fields = (*method.values, *method.tuned)
+        named += [(f"methods[{title!r}]", field) for field in fields]
+    for where, field in named:
+        if field not in declared:
+            raise errors.UserError(
+                f"sweep {name}, {where}: {sweep.trainer} has no field {field!r}; "
+                + errors.expected_one_of(field, declared)
+            )
+    if sweep.select.axis not in scale.stop:
+        raise errors.UserError(
+            f"sweep {name}, select.axis = {sweep.select.axis!r}: expected an axis of "
+            f"the stop rule, {', '.join(scale.stop) or 'which is empty'}"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +211,7 @@ def check(points: Sequence[Point]) -> None:
     )
     if child.returncode != 0:
         lines = child.stderr.strip().splitlines() or ["no message"]
-        raise errors.UserError(f"the trainers cannot be imported: {lines[-1]}")
+        raise errors.UserError(f"the points cannot be checked: {lines[-1]}")
     for p, problem in zip(points, json.loads(child.stdout), strict=True):
         if problem:
             raise errors.UserError(f"point {p.id}: {problem}")

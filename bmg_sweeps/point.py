@@ -170,7 +170,7 @@ def parse_bindings(trainer: str, text: str) -> grid.Values:
             values[statement.arg_name] = statement.value
     except errors.UserError as error:
         # Gin adds lines that point into the text; the first one says it all.
-        raise errors.UserError(str(error).splitlines()[0]) from error
+        raise errors.UserError(errors.first_line(error)) from error
     except (SyntaxError, tokenize.TokenError) as error:
         # At the end of the text the tokenizer names a line that is not there.
         number = getattr(error, "lineno", None) or error.args[1][0]

@@ -262,7 +262,13 @@ def _left_out_table(chosen, result) -> Table:
 
 def _provenance_table(trained: Sequence[Trained]) -> Table:
     runs = [t.record.provenance for t in trained if t.record.provenance]
-    revisions = sorted({p.get("revision", "unknown") for p in runs})
+    revisions = sorted(
+        {
+            str(revision)
+            for p in runs
+            for revision in p.get("revisions", [p.get("revision", "unknown")])
+        }
+    )
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
     seconds = [t.rows["training_seconds"][-1] for t in trained if t.rows]
     rows = [

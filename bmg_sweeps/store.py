@@ -28,7 +28,7 @@ import posixpath
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import fsspec
@@ -37,6 +37,7 @@ import psutil
 
 from bmg_sweeps import errors
 
+_TEMPORARY = ".tmp-"
 LEASE_SECONDS = 180.0  # An attempt that has not committed for so long is lost.
 TRIES = 2  # Attempts that may raise before a point counts as failed.
 
@@ -129,14 +130,15 @@ def open_storage(uri: str) -> Storage:
         UserError: there is no such kind of file system.
     """
     try:
-        fs, root = fsspec.core.url_to_fs(uri)
+        # Records change under the eyes of those who list them.
+        fs, root = fsspec.core.url_to_fs(uri, use_listings_cache=False)
     except (ValueError, ImportError) as error:
         raise errors.UserError(f"--storage {uri}: {error}") from error
     return Storage(uri, fs, root)
 
 
 def check_writable(storage: Storage) -> None:
-    """Writes an object and deletes it.
+    """Writes an object as records are written, and deletes it.
 
     Args:
         storage: that is about to be written.
@@ -146,7 +148,7 @@ def check_writable(storage: Storage) -> None:
     """
     probe = f".probe-{uuid.uuid4().hex}"
     try:
-        storage.replace(b"", probe)
+        storage.create(b"", probe)
         storage.remove(probe)
     except OSError as error:
         raise errors.UserError(
@@ -178,6 +180,11 @@ class Record:
     def provenance(self) -> Mapping[str, Any]:
         """Where and by what it was made."""
         return self.manifest.get("provenance", {})
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether there is nothing that a next attempt could go on from."""
+        return bool(self.damage) or (self.failure or {}).get("kind") == "diverged"
 
     def is_leased(self) -> bool:
         """Whether a process that may still be alive works on it."""
@@ -245,16 +252,31 @@ def read(storage: Storage, trainer: str, point_id: str) -> Record:
     Returns:
         The record; an empty one where nothing has been committed.
     """
+    while True:
+        record, seen = _read(storage, trainer, point_id)
+        if record.damage is None:
+            return record
+        # A commit between two looks is no damage: look again until nothing moves.
+        again, seen_again = _read(storage, trainer, point_id)
+        if seen == seen_again:
+            return again
+
+
+def _read(storage: Storage, trainer: str, point_id: str) -> tuple[Record, Any]:
+    """Reads a record once; returns what it saw beside it, to tell whether it moved."""
     sizes = storage.sizes(trainer, point_id)
     names = sorted(name for name in sizes if name.startswith("manifest-"))
     if not names:
-        return Record(trainer, point_id, {})
+        return Record(trainer, point_id, {}), sizes
+    data = b""
     try:
-        manifest = json.loads(storage.read(trainer, point_id, names[-1]))
+        data = storage.read(trainer, point_id, names[-1])
+        manifest = json.loads(data)
         int(manifest["attempt"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         manifest = {"attempt": _attempt(names[-1])}
-        return Record(trainer, point_id, manifest, f"{names[-1]}: {error}")
+        damage = f"{names[-1]}: {error or type(error).__name__}"
+        return Record(trainer, point_id, manifest, damage), (names[-1], data)
     damage = None
     for part in ("state", "rows"):
         item = manifest.get(part)
@@ -263,7 +285,7 @@ def read(storage: Storage, trainer: str, point_id: str) -> Record:
                 f"{item['name']}: expected {item['bytes']} bytes, "
                 f"found {sizes.get(item['name'], 'no such file')}"
             )
-    return Record(trainer, point_id, manifest, damage)
+    return Record(trainer, point_id, manifest, damage), (names[-1], data)
 
 
 def scan(storage: Storage, keys: Sequence[tuple[str, str]]) -> dict[str, Record]:
@@ -326,7 +348,7 @@ class Attempt:
         self._key = (record.trainer, record.id)
         self._number = record.manifest.get("attempt", 0) + 1
         self._commits = 0
-        kept = {} if record.damage else dict(record.manifest)
+        kept = {} if record.begins_anew else dict(record.manifest)
         self._manifest = kept | {"attempt": self._number, "lease": _lease()}
 
     @property
@@ -372,8 +394,8 @@ class Attempt:
         if provenance is not None:
             manifest["provenance"] = dict(provenance)
         self._storage.replace(_json(manifest), *self._key, self._name())
-        self._manifest = manifest
-        self._remove_unused()
+        before, self._manifest = self._manifest, manifest
+        self._remove_unused(before)
 
     def _name(self) -> str:
         return f"manifest-{self._number:04d}.json"
@@ -384,10 +406,15 @@ class Attempt:
         digest = hashlib.sha256(data).hexdigest()
         return {"name": name, "bytes": len(data), "sha256": digest}
 
-    def _remove_unused(self) -> None:
-        """Deletes the objects that no longer count, never those of a later attempt."""
+    def _remove_unused(self, before: Mapping[str, Any]) -> None:
+        """Deletes objects that no longer count, but for those of the commit before.
+
+        Readers may be on their way to those, or a later attempt may have begun with
+        them; its own objects are never touched.
+        """
         parts = ("state", "rows")
-        used = {self._manifest[p]["name"] for p in parts if self._manifest.get(p)}
+        manifests = (before, self._manifest)
+        used = {m[p]["name"] for m in manifests for p in parts if m.get(p)}
         for name in self._storage.sizes(*self._key):
             kind, *numbers = name.split("-")
             if kind in parts and name not in used and int(numbers[0]) <= self._number:
@@ -433,11 +460,6 @@ def begin(storage: Storage, record: Record) -> Attempt:
     return attempt
 
 
-def point_ids(storage: Storage, trainer: str) -> Iterator[str]:
-    """Lists the points of a trainer that have a record."""
-    yield from sorted(storage.sizes(trainer))
-
-
 def _attempt(manifest_name: str) -> int:
     return int(manifest_name.removeprefix("manifest-").removesuffix(".json"))
 
@@ -455,7 +477,8 @@ def _object(storage: Storage, record: Record, part: str) -> bytes:
 
 def _write_temporary(path: str, data: bytes) -> str:
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+    # A name that no reader of manifests, states or rows would take for one of them.
+    temporary = f"{posixpath.dirname(path)}/{_TEMPORARY}{uuid.uuid4().hex}"
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -494,11 +517,9 @@ def _lease() -> dict[str, Any]:
 
 
 def _may_live(lease: Mapping[str, Any]) -> bool:
-    """False once the lease has expired, or its process on this host is gone."""
-    if time.time() >= lease["expires"]:
-        return False
+    """Asks this host for its own processes, and the clock for those of others."""
     if lease["host"] != _host():
-        return True
+        return time.time() < lease["expires"]
     try:
         process = psutil.Process(lease["pid"])
         return (

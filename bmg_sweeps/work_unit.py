@@ -1,4 +1,4 @@
-"""A pack of points of one structure: bind, compile, train, commit.
+"""One point: bind, compile, train, commit.
 
 The only user of gin's global configuration, of `jax.jit` and of the training loop. It
 never knows which setting it runs: a trainer is a module with the contract of the README
@@ -9,6 +9,7 @@ never knows which setting it runs: a trainer is a module with the contract of th
 checks every point of a plan, for a driver that imports neither JAX nor a trainer.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib
@@ -16,6 +17,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import sys
 import time
 import traceback
@@ -29,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps import store
+from bmg_sweeps import errors, store
 
 COMMIT_SECONDS = 30.0  # Between commits, at most; a kill loses no more work.
 _PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
@@ -76,7 +78,7 @@ def run(
         point_id: of the point, declared before.
         stop: amount by axis of progress.
         should_stop: asked after every chunk; if true, the point commits and ends.
-        retry: whether to try a failed or diverged point once more.
+        retry: whether to try a failed or diverged point again.
         launch: provenance that the launch adds, such as the fingerprint of its `code`.
 
     Returns:
@@ -89,6 +91,8 @@ def run(
         is_retried = retry and status in ("failed", "diverged")
         if status != "missing" and not is_retried:
             return "busy" if status == "running" else status
+        if should_stop():
+            return status
         tries = 0 if is_retried else (record.failure or {}).get("tries", 0)
         retry = False
         try:
@@ -96,8 +100,6 @@ def run(
             _run_attempt(storage, record, attempt, stop, should_stop, launch, tries)
         except (store.Busy, store.Stale):
             return "busy"
-        if should_stop():
-            return store.status(store.read(storage, trainer, point_id), stop)
 
 
 def _run_attempt(storage, record, attempt, stop, should_stop, launch, tries) -> None:
@@ -110,6 +112,7 @@ def _run_attempt(storage, record, attempt, stop, should_stop, launch, tries) -> 
         with module.open_source(config) as source:
             work = _start(storage, record, module, config, source, provenance)
             provenance["attempt"] = attempt.number
+            attempt.commit(provenance=provenance)  # Compiling may have outlasted it.
             _train(work, attempt, provenance, stop, should_stop)
     except store.Stale:
         raise
@@ -144,26 +147,35 @@ def _start(storage, record, module, config, source, provenance) -> _Work:
     config = jax.tree.map(jnp.asarray, config)
     key = jax.random.key(config.seed)
     programs = _programs(module, config, key, source, provenance)
-    work = _Work(module, config, source, programs, None, {}, 0.0)
-    is_fresh = record.damage or (record.failure or {}).get("kind") == "diverged"
+    state, rows = _checkpoint(storage, record, programs, provenance)
+    if state is None:
+        state, rows, hours = programs.init(config, key, source), {}, 0.0
+    else:
+        hours = record.progress["hours"]
+    return _Work(module, config, source, programs, state, rows, hours * 3600)
+
+
+def _checkpoint(storage, record, programs, provenance) -> tuple[Any, store.Rows]:
+    """Reads the last commit; None where there is none, or none to go on from."""
     try:
-        arrays = None if is_fresh else store.state(storage, record)
-        rows = {} if is_fresh else store.rows(storage, record)
         if record.damage:
             raise store.Damaged(record.damage)
+        arrays = None if record.begins_anew else store.state(storage, record)
+        if arrays is None:
+            return None, {}
+        state, rows = _unflatten(arrays, programs.state), store.rows(storage, record)
     except store.Damaged as error:
-        arrays, rows = None, {}
         provenance["restarted"] = f"damaged: {error}"
-    if arrays is not None:
-        work.state = _unflatten(arrays, programs.state)
-        if work.state is None:
-            rows = {}
-            provenance["restarted"] = "the checkpoint does not fit this code's state"
-    if work.state is None:
-        work.state = programs.init(config, key, source)
-    work.rows = rows
-    work.training_seconds = rows["training_seconds"][-1] if rows else 0.0
-    return work
+        return None, {}
+    if state is None:
+        provenance["restarted"] = "the checkpoint does not fit this code's state"
+        return None, {}
+    before = record.provenance
+    revisions = before.get("revisions", [before.get("revision")])
+    provenance["revisions"] = list(
+        dict.fromkeys([*revisions, provenance.get("revision")])
+    )
+    return state, rows
 
 
 def _train(work, attempt, provenance, stop, should_stop) -> None:
@@ -173,6 +185,8 @@ def _train(work, attempt, provenance, stop, should_stop) -> None:
         axes = ", ".join(work.progress())
         raise ValueError(f"stop rule {unknown[0]}: expected one of the axes {axes}")
     committed = time.monotonic()
+    provenance["began"] = round(time.time(), 3)
+    reached = work.progress()
     while True:
         progress = work.progress()
         is_over = all(progress.get(a, 0) >= n for a, n in stop.items()) or should_stop()
@@ -182,7 +196,8 @@ def _train(work, attempt, provenance, stop, should_stop) -> None:
             failure = None
             if problem:
                 failure = {"kind": "diverged", "type": "Diverged", "message": problem}
-                failure |= {"frames": [], "tries": 1}
+                failure |= {"frames": [], "tries": 0}
+                progress = reached  # The chunk that lost it does not count.
             provenance["ended"] = round(time.time(), 3)
             attempt.commit(
                 progress=progress,
@@ -195,6 +210,7 @@ def _train(work, attempt, provenance, stop, should_stop) -> None:
             committed = time.monotonic()
         if is_over or problem:
             return
+        reached = progress
         began = time.perf_counter()
         work.state, rows = work.programs.train(work.config, work.state, work.source)
         rows = jax.device_get(jax.block_until_ready(rows))
@@ -281,7 +297,6 @@ def _programs(module, config, key, source, provenance) -> _Programs:
         "threads": int(os.environ.get("NPROC", os.cpu_count() or 1)),
         "pack_width": 1,
         "process": os.getpid(),
-        "began": round(time.time(), 3),
         "packages": _packages(),
     }
     return _COMPILED[name]
@@ -313,13 +328,17 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
+_FOLDERS = re.compile(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+")
+
+
 def _failure(error: Exception) -> dict[str, Any]:
     """Describes an exception by its type, first line and last frames."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     return {
         # Gin raises through a proxy whose class is named like the exception.
         "type": type(error).__name__,
-        "message": (str(error).strip().splitlines() or [""])[0],
+        # Where files lie is this machine's affair.
+        "message": _FOLDERS.sub("", errors.first_line(error)),
         "frames": [
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
         ],
@@ -337,9 +356,11 @@ def _check_one(trainer: str, gin_text: str) -> str | None:
     try:
         bind(trainer, gin_text)
     except Exception as error:
-        return str(error).strip().splitlines()[0]
+        return errors.first_line(error)
     return None
 
 
 if __name__ == "__main__":
-    print(json.dumps([_check_one(*point) for point in json.load(sys.stdin)]))
+    with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
+        problems = [_check_one(*point) for point in json.load(sys.stdin)]
+    print(json.dumps(problems))

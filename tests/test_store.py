@@ -63,13 +63,18 @@ def test_an_empty_storage_has_empty_records(storage):
     assert not pathlib.Path(storage.root).exists()
 
 
-def test_only_the_last_commit_is_kept(storage):
-    """Old states and rows are deleted once no manifest names them."""
+def test_only_the_last_two_commits_are_kept(storage):
+    """Older objects are deleted; those of the commit before may still be being read."""
     attempt = begin(storage)
     for steps in (10, 20, 30):
         commit(attempt, steps)
     kept = [name for name in names(storage) if not name.startswith("manifest")]
-    assert kept == ["rows-0001-000003.json.gz", "state-0001-000003.npz"]
+    assert kept == [
+        "rows-0001-000002.json.gz",
+        "rows-0001-000003.json.gz",
+        "state-0001-000002.npz",
+        "state-0001-000003.npz",
+    ]
 
 
 WRITES_PER_COMMIT = 3  # State, rows, manifest.
@@ -133,7 +138,7 @@ def test_an_expired_attempt_is_taken_over_and_cannot_commit(storage, monkeypatch
     """The stale attempt is told, and the record is the later attempt's alone."""
     stale = begin(storage)
     commit(stale, 10)
-    monkeypatch.setattr(store.time, "time", lambda: 4e9)  # Long after.
+    monkeypatch.setattr(store, "_may_live", lambda lease: False)
     later = begin(storage)
     commit(later, 20)
     with pytest.raises(store.Stale, match="attempt 1 was taken over by attempt 2"):
@@ -149,7 +154,7 @@ def test_an_attempt_taken_over_between_check_and_commit_harms_nothing(
     """The race itself: the stale manifest does not count, later objects survive."""
     stale = begin(storage)
     commit(stale, 10)
-    monkeypatch.setattr(store.time, "time", lambda: 4e9)
+    monkeypatch.setattr(store, "_may_live", lambda lease: False)
     later = begin(storage)
     commit(later, 20)
     monkeypatch.setattr(store.Attempt, "_check_current", lambda self: None)
@@ -170,6 +175,47 @@ def test_the_lease_of_a_dead_process_does_not_bind(storage):
     assert record.manifest["lease"]["expires"] > store.time.time()
     assert store.status(record, STOP) == "missing"
     commit(begin(storage))
+
+
+def test_the_lease_of_another_host_binds_until_it_expires(storage, monkeypatch):
+    """Its processes cannot be seen from here; the clock decides."""
+    monkeypatch.setattr(store, "_host", lambda: "elsewhere")
+    begin(storage)
+    monkeypatch.undo()
+    assert store.read(storage, *KEY).is_leased()
+    monkeypatch.setattr(store.time, "time", lambda: 4e9)  # Long after.
+    assert not store.read(storage, *KEY).is_leased()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"attempt": 1, "lease": null}'])
+def test_what_a_killed_write_left_is_not_taken_for_a_manifest(storage, content):
+    """A temporary file, empty or whole, changes nothing for anybody."""
+    attempt = begin(storage)
+    commit(attempt)
+    store._write_temporary(storage.path(*KEY, "manifest-0001.json"), content)
+    assert store.read(storage, *KEY).progress == {"env_steps": 20}
+    commit(attempt, 30, release=True)
+    assert begin(storage).number == 2
+
+
+def test_a_commit_while_a_record_is_read_is_not_damage(storage, monkeypatch):
+    """Listing and manifest are two looks; what moved between them is looked at again."""
+    attempt = begin(storage)
+    commit(attempt)
+    commits = iter([30, 40, 50])
+    sizes = store.Storage.sizes
+
+    def list_and_commit(self, *parts):
+        found = sizes(self, *parts)
+        steps = next(commits, None)
+        if steps:
+            commit(attempt, steps)
+        return found
+
+    monkeypatch.setattr(store.Storage, "sizes", list_and_commit)
+    record = store.read(storage, *KEY)
+    assert record.damage is None
+    assert record.progress["env_steps"] >= 30
 
 
 def test_a_released_point_is_free(storage):

@@ -56,7 +56,7 @@ def assert_same(first, second):
 
 def stop_after(chunks):
     """Returns a `should_stop` that says yes once a number of chunks have run."""
-    left = iter([False] * chunks + [True] * 2)
+    left = iter([False] * (1 + chunks) + [True] * 2)  # Asked once before the first.
     return lambda: next(left)
 
 
@@ -125,7 +125,7 @@ def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
     run(storage, declare(storage, "a"))
     declare(storage, "b")
     monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
-    chunks = iter(range(4))
+    chunks = iter(range(5))  # Asked before the attempt, and after 0 … 3 chunks.
 
     def die():
         if next(chunks, None) is None:
@@ -208,6 +208,28 @@ def test_a_point_that_turns_nan_is_a_result(storage):
     assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 1
     assert run(storage, "a", launch={"code": "other"}) == "diverged"
     assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 2
+
+
+def test_a_point_that_turns_nan_in_its_last_chunk_is_not_done(storage):
+    """The chunk that lost it does not count: 50 of 60 steps, and no score beyond."""
+    assert run(storage, declare(storage, "a", nan_at=55)) == "diverged"
+    record = store.read(storage, "toy_trainer", "a")
+    assert record.progress["env_steps"] == 50
+    assert store.status(record, STOP) == "diverged"
+
+
+def test_a_launch_that_was_stopped_begins_nothing(storage):
+    """Trials that were still waiting leave no record, and no attempt."""
+    assert run(storage, declare(storage, "a"), should_stop=lambda: True) == "missing"
+    assert store.read(storage, "toy_trainer", "a").manifest == {}
+
+
+def test_folders_in_a_message_stay_on_the_machine(storage, toy):
+    """A record names the file that was missing, not where its user keeps it."""
+    toy.FAILURES += [FileNotFoundError("no '/home/me/data/x.npz'")] * store.TRIES
+    run(storage, declare(storage, "a"))
+    failure = store.read(storage, "toy_trainer", "a").failure
+    assert failure["message"] == "no 'x.npz'"
 
 
 def test_a_truncated_checkpoint_restarts_its_point(storage):

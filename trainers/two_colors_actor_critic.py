@@ -62,8 +62,8 @@ class Config:
     inner_steps: int = structure()  # K, updates that the meta-gradient goes through.
     target_steps: int = structure()  # L, updates from x⁽ᴷ⁾ to the target.
     matching_function: str = structure()  # Name of a policy divergence in `matching`.
-    target_weight: str = structure()  # Name in `targets.WEIGHTS`: ε of the L-th step.
-    target_rollout: str = structure()  # Name in `targets.ROLLOUTS`: its data.
+    target_weight: str = structure()  # In `_two_colors_targets.WEIGHTS`.
+    target_rollout: str = structure()  # In `_two_colors_targets.ROLLOUTS`.
     rollout_length: int = structure()  # N, environment steps per update.
     return_steps: int = structure()  # n of the n-step return.
     num_recent_rollouts: int = structure()  # Length of the meta-network's input t.

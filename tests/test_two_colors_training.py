@@ -1,0 +1,332 @@
+"""Training in two-colors: programs, checks, rows, and whether the agent learns."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import small_two_colors as small
+
+from trainers import two_colors_actor_critic as trainer
+
+
+FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
+MG = {"update_kind": "meta_gradient", "inner_steps": 3, "target_steps": 1}
+BMG = {"inner_steps": 2, "target_steps": 2, "target_rollout": "next_rollout"}
+
+
+@pytest.fixture
+def double():
+    """In double precision these tests share compiled programs with those of B.2."""
+    with jax.enable_x64():
+        yield
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("values", [FIXED, MG, BMG], ids=["fixed", "MG", "BMG"])
+def test_points_trained_together_are_points_trained_alone(values, monkeypatch):
+    """Style rule 5: `vmap` over a stacked `Config`, through `init` and `train`.
+
+    A chunk of 16 meta-updates, for which rounding does not change an action.
+    """
+    configs = [
+        small.make_config(
+            seed=seed, learning_rate=rate, meta_learning_rate=rate / 10, **values
+        )
+        for seed, rate in ((0, 0.1), (1, 0.2), (2, 0.4))
+    ]
+    updates = configs[0].inner_steps + configs[0].target_steps - 1
+    monkeypatch.setattr(trainer, "CHUNK_ENV_STEPS", 16 * updates * small.LENGTH)
+
+    @small.compiled
+    @jax.vmap
+    def trained_together(config):
+        state = trainer.init(config, jax.random.key(config.seed), None)
+        learner = small.settle(config, state.meta_params, state.learner)
+        return trainer.train(config, state._replace(learner=learner), None)[0]
+
+    def trained_alone(config):
+        state = small.start(config, seed=int(config.seed), experience=0)
+        state = small.prepared(config, state)
+        for _ in range(16):
+            state, _ = small.update(config, state)
+        return state
+
+    actual = trained_together(jax.tree.map(lambda *x: jnp.stack(x), *configs))
+    expected = jax.tree.map(lambda *x: jnp.stack(x), *map(trained_alone, configs))
+    assert_trees_all_close(actual, expected)
+
+
+@pytest.mark.usefixtures("double")
+def test_an_update_is_the_same_with_and_without_jit():
+    """Style rule 10: `update` gives the same numbers, to rounding."""
+    config = small.make_config(**BMG)
+    state = small.prepared(config, small.start(config))
+    assert_trees_all_close(trainer.update(config, state), small.update(config, state))
+
+
+def assert_trees_all_close(actual, expected):
+    """To rounding in double precision, keys included."""
+
+    def comparable(x):
+        is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+        return jax.random.key_data(x) if is_key else x
+
+    actual, expected = (jax.tree.map(comparable, x) for x in (actual, expected))
+    chex.assert_trees_all_close(actual, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.usefixtures("double")
+def test_one_program_serves_all_points_of_a_structure():
+    """Style rule 5: rates, weights, discounts and the seed are its arguments."""
+    traces = []
+
+    @small.compiled
+    def counted(config, state):
+        traces.append(config)
+        return trainer.update(config, state)
+
+    state = small.start(small.make_config(**FIXED))
+    first, seed, rates = (
+        counted(small.make_config(**FIXED, **data), state)[0].learner.params
+        for data in ({}, {"seed": 3}, {"discount": 0.5, "learning_rate": 0.1})
+    )
+    assert len(traces) == 1
+    chex.assert_trees_all_equal(first, seed)  # Only whoever makes the key reads it.
+    assert optax.tree.norm(first) != optax.tree.norm(rates)
+    counted(small.make_config(**FIXED | {"inner_steps": 2}), state)
+    assert len(traces) == 2
+
+
+@pytest.mark.usefixtures("double")
+def test_a_key_says_everything():
+    """Style rule 9: the same key gives the same bits, another one another agent."""
+    config = small.make_config(**FIXED)
+    first, same, other = (small.start(config, seed).learner for seed in (0, 0, 1))
+    chex.assert_trees_all_equal(first.params, same.params)
+    chex.assert_trees_all_equal(first.rollout, same.rollout)
+    assert optax.tree.norm(first.params) != optax.tree.norm(other.params)
+    assert np.any(first.rollout.observations != other.rollout.observations)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate = 0.0: expected a number above 0"),
+        ({"meta_learning_rate": -1e-3}, "meta_learning_rate = -0.001: expected a numb"),
+        ({"meta_adam_eps": 0.0}, "meta_adam_eps = 0.0: expected a number above 0"),
+    ]
+    + [
+        ({field: -0.1}, f"{field} = -0.1: expected a number of at least 0")
+        for field in (
+            "policy_gradient_weight",
+            "value_weight",
+            "entropy_weight",
+            "meta_entropy_weight",
+            "matching_weight",
+        )
+    ]
+    + [
+        ({field: value}, rf"{field} = {value}: expected a number in \[0, 1\)")
+        for field in ("discount", "meta_adam_b1", "meta_adam_b2")
+        for value in (1.0, -0.5)
+    ]
+    + [
+        ({field: 0}, f"{field} = 0: expected an integer of at least 1")
+        for field in (
+            "inner_steps",
+            "target_steps",
+            "return_steps",
+            "num_recent_rollouts",
+            "rollout_length",
+        )
+    ]
+    + [
+        ({field: (8, 0)}, rf"{field} = \(8, 0\): expected sizes of at least 1")
+        for field in ("hidden_sizes", "meta_hidden_sizes")
+    ]
+    + [
+        ({field: "best"}, f"{field} = 'best': expected one of .*{choice}")
+        for field, choice in {
+            "update_kind": "fixed_entropy_weight, meta_gradient, bootstrapped_meta_gra",
+            "matching_function": "policy_kl, reverse_policy_kl, symmetric_policy_kl",
+            "target_weight": "meta_entropy_weight, meta_learned_weight",
+            "target_rollout": "last_rollout, next_rollout",
+        }.items()
+    ]
+    + [
+        ({"seed": -1}, "seed = -1: expected an integer in "),
+        ({"seed": 2**31}, "seed = 2147483648: expected an integer in "),
+        ({"rollout_length": 3}, "rollout_length = 3: expected a divisor of 10000"),
+        # 2,500 rollouts make a row: K + L − 1 of them must not make two.
+        (
+            {"inner_steps": 2500, "target_steps": 2},
+            "inner_steps = 2500: expected at most 2499 at this L",
+        ),
+        (
+            {"update_kind": "meta_gradient", "target_steps": 2},
+            "target_steps = 2: expected 1, where there is no target",
+        ),
+        (
+            {
+                "update_kind": "fixed_entropy_weight",
+                "target_steps": 1,
+                "target_rollout": "next_rollout",
+            },
+            "target_rollout = 'next_rollout': expected 'last_rollout', where there is",
+        ),
+    ],
+)
+def test_check_names_the_field_its_value_and_what_was_expected(values, message):
+    """Style, "Errors": `ValueError` for the values that a user can set."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        small.make_config(**values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"seed": 2**31 - 1, "discount": 0.0, "matching_weight": 0.0},
+        {"inner_steps": 2499, "target_steps": 2},
+    ],
+)
+def test_check_accepts_what_makes_sense(values):
+    """`check` is no tighter than it says: values at its bounds pass."""
+    small.make_config(**values)
+
+
+def test_rows_are_at_exact_steps_and_count_every_reward():
+    """`train`: a row every 10,000 steps, though meta-updates of 7 · 16 cross them.
+
+    Recounted from the update rule alone. Rates of 10⁻³⁰ leave a uniform policy uniform,
+    and w as it is: no rounding can change an action. For two seeds, under `vmap`.
+    """
+    config = small.make_config(
+        **BMG | {"inner_steps": 3, "target_steps": 5},
+        rollout_length=16,
+        learning_rate=1e-30,
+        meta_learning_rate=1e-30,
+    )
+    starts = [
+        small.with_uniform_policy(small.start(config, seed, experience=0))
+        for seed in (0, 1)
+    ]
+    states = [small.prepared(config, state) for state in starts]
+    states = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    train = small.compiled(
+        jax.vmap(lambda config, state: trainer.train(config, state, None), (None, 0))
+    )
+    chunks = []
+    for _ in range(3):
+        states, chunk = train(config, states)
+        chunks.append(chunk)
+    rows = jax.tree.map(lambda *x: np.concatenate(x, axis=1), *chunks)
+    # Chunks of 178 meta-updates end at 19,936, 39,872 and 59,808 steps: one row falls
+    # into the first, which repeats it, and two into each of the others.
+    due = np.array([1, 1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(rows["env_steps"], [10_000 * due] * 2)
+    # The row is that of the meta-update in which it falls due.
+    is_new = np.array([True, False, True, True, True, True])
+    meta_updates = -(-10_000 * due // 112)
+    np.testing.assert_array_equal(
+        rows["meta_updates"][:, is_new], [meta_updates[is_new]] * 2
+    )
+    for i, state in enumerate(starts):
+        rewards, weights = recount(small.plain(config), state, 50_000 // 16)
+        assert 0 < weights.min() < weights.max() < 1
+        rewards, weights = (
+            np.asarray(x, np.float64).reshape(5, -1) for x in (rewards, weights)
+        )
+        for name, column in {
+            "total_reward": np.cumsum(rewards.sum(axis=1)),
+            "reward_per_step": rewards.mean(axis=1),
+            "entropy_weight": weights.mean(axis=1),
+            "policy_entropy": np.full(5, np.log(4)),
+        }.items():
+            np.testing.assert_allclose(rows[name][i], column[due - 1], rtol=1e-5)
+
+
+@functools.partial(small.compiled, static_argnums=2)
+def recount(config, state, num_rollouts):
+    """Rewards of every step, and ε_w(t) of every rollout."""
+
+    def body(learner, _):
+        learner = small.update_learner(config, state.meta_params, learner)
+        weight = small.entropy_weight(config, state.meta_params)(learner.recent_rewards)
+        return learner, (learner.rollout.rewards, weight)
+
+    return jax.lax.scan(body, state.learner, length=num_rollouts)[1]
+
+
+def trained(config, seed, env_steps):
+    """The rows of a run, one every 10,000 steps."""
+    train = small.compiled(trainer.train, static_argnums=2)
+    state = small.init(config, jax.random.key(seed), None)
+    rows = {}
+    while trainer.progress(config, state)["env_steps"] < env_steps:
+        state, chunk = train(config, state, None)
+        for i, steps in enumerate(chunk["env_steps"].tolist()):
+            rows[steps] = {name: float(column[i]) for name, column in chunk.items()}
+    return [rows[steps] for steps in range(10_000, env_steps + 1, 10_000)]
+
+
+SMALL = {"hidden_sizes": (64, 64), "learning_rate": 0.3}
+
+
+def test_the_agent_learns_under_a_suitable_entropy_weight():
+    """Section 5.1, the baseline: 100,000 steps before the first flip.
+
+    Seeds 0 to 3 ended at a reward per step of 0.256 to 0.271 with ε = 0.1, of 0.279 at
+    most, and at 0.017 to 0.023 with ½, which keeps the policy too random.
+    """
+    values = {"update_kind": "fixed_entropy_weight", "target_steps": 1} | SMALL
+    last = {
+        weight: trained(
+            small.paper_config(entropy_weight=weight, **values), 0, 100_000
+        )[-1]
+        for weight in (0.1, 0.5)
+    }
+    assert last[0.1]["reward_per_step"] > 0.2
+    assert last[0.5]["reward_per_step"] < 0.1
+
+
+def test_bmg_learns_an_entropy_weight_that_lets_the_agent_learn():
+    """Section 5.1: from ε = ½, under which the test above sees no learning, in time.
+
+    Seeds 0 to 3 ended at a reward of 0.250 to 0.260, with ε at 0.13 or 0.14.
+    """
+    config = small.paper_config(target_steps=1, meta_learning_rate=1e-3, **SMALL)
+    first, *_, last = trained(config, 0, 100_000)
+    assert first["entropy_weight"] > 0.4
+    assert 0.05 < last["entropy_weight"] < 0.25
+    assert last["reward_per_step"] > 0.2
+
+
+@pytest.mark.slow
+def test_a_longer_horizon_learns_an_adaptive_entropy_weight():
+    """Section 5.1 and Figure 2, right, at the paper's sizes: BMG with K = 7, L = 2.
+
+    In the tenth cycle seeds 0 to 2 ended at a reward per step of 0.270 to 0.276, and
+    their ε fell from 0.226 to 0.283 after the flip to 0.079 to 0.118. (Seed 3 did as
+    well for seven cycles, then its policy saturated.)
+    """
+    last = trained(small.paper_config(inner_steps=7, target_steps=2), 0, 1_000_000)[-1]
+    assert last["reward_per_step"] > 0.2
+    assert last["entropy_weight_after_flip"] > 1.5 * last["entropy_weight_cycle_end"]
+
+
+@pytest.mark.slow
+def test_the_shortest_horizon_is_myopic():
+    """B.2, "Ablation: meta-regularization": with K = L = 1 the weight collapses.
+
+    Seeds 0 to 3 learned before the first flip, to 0.264 or more, and none did in the
+    last seven cycles, with ε below 0.005.
+    """
+    rows = trained(small.paper_config(inner_steps=1, target_steps=1), 0, 1_000_000)
+    assert rows[9]["reward_per_step"] > 0.2
+    assert all(row["reward_per_step"] < 0 for row in rows[30:])
+    assert rows[-1]["entropy_weight"] < 0.02
