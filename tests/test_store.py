@@ -199,7 +199,7 @@ def test_what_a_killed_write_left_is_not_taken_for_a_manifest(storage, content):
 
 
 def test_a_commit_while_a_record_is_read_is_not_damage(storage, monkeypatch):
-    """Listing and manifest are two looks; what moved between them is looked at again."""
+    """Listing and manifest are two looks; what moved in between is looked at again."""
     attempt = begin(storage)
     commit(attempt)
     commits = iter([30, 40, 50])
