@@ -191,6 +191,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
         _say(f"{one.name}: stop at {planning.amounts(one.stop)}")
     _say(f"{_counted(plan)}; {len(plan.to_run)} to run, of {structures} structures")
     if options.dry_run:
+        planning.check(plan.to_run)
         return 0
     store.check_writable(options.storage)
     from bmg_sweeps import launch as launching
@@ -207,9 +208,9 @@ def _launch(options, chosen, say_report: bool = True) -> int:
             retry=options.retry,
             watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
         )
-        _print_failures(options, plan.points)
         for line in outcome.lost:
             _say(f"  {line}")
+    _print_failures(options, plan.points)
     _say(tracking.export(options.storage, chosen, options.wandb))
     statuses = planning.plan(options.storage, chosen).statuses.values()
     if outcome and outcome.is_stopped:
@@ -243,7 +244,8 @@ def _selected(options, chosen, trained) -> list[selection.Score]:
         one = result.left_out[0]
         raise errors.UserError(
             f"{budget}: no configuration is complete there; "
-            f"{one.configuration.id}, {one.reason}"
+            f"{one.method} {grid.describe(chosen.sweep, one.configuration.values)}, "
+            f"{one.reason}"
         )
     return list(result.best)
 
@@ -320,7 +322,8 @@ def _command(options: argparse.Namespace, name: str, sweep: str) -> str:
 
 def _counted(plan: planning.Plan) -> str:
     counts = ", ".join(f"{n} {name}" for name, n in sorted(plan.counts().items()))
-    return f"{len(plan.points)} points: {counts}"
+    partial = f" ({plan.num_partial} partly trained)" if plan.num_partial else ""
+    return f"{len(plan.points)} points: {counts}{partial}"
 
 
 def _print_failures(options, points: Sequence[points_module.Point]) -> None:
@@ -338,7 +341,8 @@ def _print_failures(options, points: Sequence[points_module.Point]) -> None:
 def _failure(record: store.Record) -> str:
     failure = record.failure
     where = f" ({failure['frames'][-1]})" if failure["frames"] else ""
-    return f"{failure['kind']}: {failure['type']}: {failure['message']}{where}"
+    type_ = "" if failure["kind"] == "diverged" else f"{failure['type']}: "
+    return f"{failure['kind']}: {type_}{failure['message']}{where}"
 
 
 def _say(text: str) -> None:

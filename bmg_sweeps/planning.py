@@ -150,6 +150,7 @@ class Plan:
     points: tuple[Point, ...]  # All of them, each once.
     statuses: Mapping[str, str]  # By point id.
     to_run: tuple[Point, ...]  # Ordered by structure.
+    num_partial: int  # How many of the missing go on from a checkpoint.
 
     def counts(self) -> dict[str, int]:
         """Counts the points by status."""
@@ -187,7 +188,10 @@ def plan(storage: store.Storage, chosen: Sequence[Chosen], retry: bool = False) 
     for p in to_run:
         order.setdefault(points_module.structure(p), len(order))
     to_run.sort(key=lambda p: order[points_module.structure(p)])
-    return Plan(stops, tuple(points.values()), statuses, tuple(to_run))
+    num_partial = sum(
+        statuses[i] == "missing" and bool(records[i].progress) for i in points
+    )
+    return Plan(stops, tuple(points.values()), statuses, tuple(to_run), num_partial)
 
 
 def check(points: Sequence[Point]) -> None:
@@ -199,6 +203,8 @@ def check(points: Sequence[Point]) -> None:
     Raises:
         UserError: a point has a value that its trainer refuses, or a trainer is broken.
     """
+    if not points:
+        return
     texts = [(p.trainer, points_module.gin_text(p)) for p in points]
     child = subprocess.run(
         [sys.executable, "-m", "bmg_sweeps.work_unit"],

@@ -163,16 +163,17 @@ def _score(
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
-    values = []
-    for one in members:
-        value = value_at(one.rows, rule.axis, rule.metric, amount)
-        reason = _incomplete(one, rule.axis, amount)
-        if reason is None and value is None:
-            reason = _without_value(one, rule, amount)
-        if reason is not None:
+    values = [value_at(o.rows, rule.axis, rule.metric, amount) for o in members]
+    reasons = [_incomplete(one, rule.axis, amount) for one in members]
+    if not any(reasons):
+        reasons = [
+            _without_value(one, rule, amount) if value is None else None
+            for one, value in zip(members, values, strict=True)
+        ]
+    for one, reason in zip(members, reasons, strict=True):
+        if reason:
             seed = ", ".join(f"{f} {one.point.values[f]}" for f in rule.over)
             return LeftOut(method, configuration, amount, f"{seed}: {reason}")
-        values.append(value)
     return Score(
         method=method,
         configuration=configuration,

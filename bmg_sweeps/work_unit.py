@@ -239,14 +239,15 @@ def _number(value: np.generic) -> int | float | None:
 
 def _not_finite(work: _Work) -> str | None:
     """Names the first number of the state, or of the last row, that is not finite."""
+    axis, amount = next(iter(work.progress().items()))
     for name, column in work.rows.items():
         if column[-1] is None:
-            return f"{name} is not finite at {work.progress()}"
+            return f"{name} is not finite by {axis}={amount}"
     if not bool(work.programs.is_finite(work.state)):
         for path, leaf in jax.tree.leaves_with_path(work.state):
             if not bool(_is_finite([leaf])):
                 name = jax.tree_util.keystr(path)
-                return f"state{name} is not finite at {work.progress()}"
+                return f"state{name} is not finite by {axis}={amount}"
     return None
 
 
