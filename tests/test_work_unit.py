@@ -94,6 +94,34 @@ def test_no_point_leaves_anything_to_the_next(storage):
     np.testing.assert_allclose(b, np.multiply(a, 20), rtol=1e-5)
 
 
+def test_a_field_that_is_not_bound_is_not_the_last_points(storage):
+    """Gin's bindings are global; a text that forgets one must fail, not inherit it."""
+    run(storage, declare(storage, "a"))
+    text = store.gin_text(storage, "toy_trainer", "a").replace("toy_trainer.rate", "#")
+    store.declare(storage, "toy_trainer", "b", text)
+    assert run(storage, "b") == "failed"
+    assert "rate" in store.read(storage, "toy_trainer", "b").failure["message"]
+
+
+def test_a_point_of_a_known_structure_compiles_nothing(storage):
+    """By JAX's own count, from the second point of a structure on."""
+    compilations = []
+
+    def listen(event, duration, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compilations.append(duration)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        run(storage, declare(storage, "a", width=9))
+        assert compilations
+        compilations.clear()
+        run(storage, declare(storage, "b", width=9, rate=0.7, seed=3))
+        assert not compilations
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
 def test_points_of_one_structure_compile_once(storage):
     """Rates, seeds and flags are data; only the width is another program."""
     for point_id, values in {
@@ -251,7 +279,7 @@ def test_a_checkpoint_of_other_code_restarts_its_point(storage):
     attempt = store.begin(storage, store.read(storage, "toy_trainer", "b"))
     attempt.commit(
         progress={"env_steps": 20},
-        state=[np.zeros(4, np.float32)],
+        state=[np.zeros(4, np.float32), np.zeros(2, np.uint32), np.int32(20)],
         rows={"env_steps": [20], "training_seconds": [1.0]},
         release=True,
     )
