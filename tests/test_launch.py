@@ -142,7 +142,7 @@ def test_a_longer_stop_rule_continues_every_point(undisturbed, folder):
     """Done at 300,000 steps is missing at 400,000."""
     sweep, storage, _ = undisturbed
     done = launch(folder, sweep, storage, "--dry-run", "--stop", "env_steps=400_000")
-    assert "8 points: 8 missing; 8 to run" in done.stdout
+    assert "8 points: 8 missing (8 partly trained); 8 to run" in done.stdout
 
 
 def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
