@@ -158,12 +158,11 @@ def test_the_learner_goes_on_from_its_last_update(values):
     between is the rollout that by hand the second one begins with.
     """
     config = small.make_config(**values)
-    state = small.start(config)
+    state = small.start(config, experience=3)
     learner = state.learner
     state = small.prepared(config, state)
+    used = config.inner_steps + config.target_steps - 1
     for number in (1, 2):
-        before = trainer.progress(config, state)
-        used = config.inner_steps + config.target_steps - 1
         learner = small.learners(config, state.meta_params, learner, used)[-1]
         state, metrics = small.update(config, state)
         chex.assert_trees_all_close(state.learner.params, learner.params, rtol=1e-9)
@@ -171,7 +170,7 @@ def test_the_learner_goes_on_from_its_last_update(values):
             state.learner.statistics, learner.statistics, rtol=1e-9
         )
         progress = trainer.progress(config, state)
-        assert progress["env_steps"] == before["env_steps"] + used * small.LENGTH
+        assert progress["env_steps"] == (3 + number * used) * small.LENGTH
         assert progress["meta_updates"] == metrics["meta_updates"] == number
         if state.learner.pending is not None:
             (following,) = small.learners(config, state.meta_params, learner, 1)
@@ -235,13 +234,16 @@ def test_a_constant_entropy_weight_is_a_fixed_one(values):
     meta_params = jax.tree.map(jnp.zeros_like, state.meta_params)
     meta_params[last]["b"] += bias
     fixed = dataclasses.replace(
-        small.plain(config), entropy_weight=1 / (1 + jnp.exp(-jnp.asarray(bias)))
+        small.plain(config),
+        entropy_weight=1 / (1 + jnp.exp(-jnp.asarray(bias))),
+        inner_steps=3,
     )
+    # Three times K + L − 1 updates, and K + L − 1 times three.
     fixed_state, state = state, small.prepared(config, state)
     for _ in range(3):
         state, _ = small.update(config, state._replace(meta_params=meta_params))
-        for _ in range(config.inner_steps + config.target_steps - 1):
-            fixed_state, _ = small.update(fixed, fixed_state)
+    for _ in range(config.inner_steps + config.target_steps - 1):
+        fixed_state, _ = small.update(fixed, fixed_state)
     chex.assert_trees_all_close(
         state.learner.params, fixed_state.learner.params, rtol=1e-9
     )

@@ -21,7 +21,7 @@ collect = small.compiled(two_colors.collect, static_argnums=(2, 3))
 
 def entropy_weight(recent_rewards):
     """An ε(t) in which every element of t counts differently."""
-    return 0.3 + jnp.dot(jnp.arange(1.0, 11.0), recent_rewards) / 10
+    return 0.3 + jnp.dot(jnp.arange(1.0, 11.0) ** 2 / 100, recent_rewards)
 
 
 @small.compiled

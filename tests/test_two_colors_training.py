@@ -11,7 +11,7 @@ import small_two_colors as small
 from trainers import _two_colors_agent as agent
 from trainers import two_colors_actor_critic as trainer
 
-FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
+FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 3, "target_steps": 1}
 MG = {"update_kind": "meta_gradient", "inner_steps": 3, "target_steps": 1}
 BMG = {
     "inner_steps": 2,
