@@ -38,11 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
-        reason = errors.first_line(error)
-        print(
-            f"error: {type(error).__name__}: {reason} (--debug shows where)",
-            file=sys.stderr,
-        )
+        reason = errors.described(error)
+        print(f"error: {reason} (--debug shows where)", file=sys.stderr)
         return 1
 
 

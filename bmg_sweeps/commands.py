@@ -12,7 +12,6 @@ import functools
 import json
 import pathlib
 import shlex
-from collections.abc import Sequence
 
 import rich.console
 import rich.table
@@ -105,7 +104,7 @@ def status(options: argparse.Namespace) -> None:
         chosen = planning.choose(name, _choice(options))
         plan = planning.plan(options.storage, [chosen])
         _say(f"{name}: {_counted(plan)}; stop at {planning.amounts(chosen.stop)}")
-        _print_failures(options, chosen.points)
+        _print_failures(plan)
 
 
 def report_(options: argparse.Namespace) -> None:
@@ -115,13 +114,14 @@ def report_(options: argparse.Namespace) -> None:
     trained = selection.load(options.storage, chosen)
     from bmg_sweeps import figures, report
 
-    made = report.tables(chosen, trained)
-    if options.format == "markdown":
-        print(report.markdown([_heading(options, chosen), *made]))
-    elif options.format == "csv":
+    if options.format == "csv":
         print(report.comma_separated(chosen, trained), end="")
     else:
-        report.text([_heading(options, chosen), *made], CONSOLE)
+        made = [_heading(options, chosen), *report.tables(chosen, trained)]
+        if options.format == "markdown":
+            print(report.markdown(made))
+        else:
+            report.text(made, CONSOLE)
     png = figures.draw(chosen, trained)
     is_part = options.where or options.gin or options.seeds or options.stop
     part = "-part" if is_part else ""
@@ -210,16 +210,16 @@ def _launch(options, chosen, say_report: bool = True) -> int:
         )
         for line in outcome.lost:
             _say(f"  {line}")
-    _print_failures(options, plan.points)
+    after = planning.plan(options.storage, chosen)
+    _print_failures(after)
     _say(tracking.export(options.storage, chosen, options.wandb))
-    statuses = planning.plan(options.storage, chosen).statuses.values()
     if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
         knows = chosen[0].sweep.select.axis in chosen[0].stop
         verb = "report" if knows else "status"
         _say(f"Next: {_command(options, verb, chosen[0].name)}")
-    return 0 if set(statuses) <= {"done", "diverged"} else 1
+    return 0 if set(after.counts()) <= {"done", "diverged"} else 1
 
 
 def _selected(options, chosen, trained) -> list[selection.Score]:
@@ -326,16 +326,15 @@ def _counted(plan: planning.Plan) -> str:
     return f"{len(plan.points)} points: {counts}{partial}"
 
 
-def _print_failures(options, points: Sequence[points_module.Point]) -> None:
+def _print_failures(plan: planning.Plan) -> None:
     """Names each point that is damaged, has failed, or had to begin again."""
-    for p in points:
-        record = store.read(options.storage, p.trainer, p.id)
+    for record in plan.records.values():
         if record.damage:
-            print(f"  {p.id} damaged, counted as missing: {record.damage}")
+            print(f"  {record.id} damaged, counted as missing: {record.damage}")
         elif record.failure:
-            print(f"  {p.id} {_failure(record)}")
+            print(f"  {record.id} {_failure(record)}")
         elif "restarted" in record.provenance:
-            print(f"  {p.id} began again: {record.provenance['restarted']}")
+            print(f"  {record.id} began again: {record.provenance['restarted']}")
 
 
 def _failure(record: store.Record) -> str:

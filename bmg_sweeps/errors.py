@@ -33,6 +33,12 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+def described(error: BaseException) -> str:
+    """Returns an exception's type and the first line of what it says."""
+    name, line = type(error).__name__, first_line(error)
+    return name if line == name else f"{name}: {line}"
+
+
 def last_line(error: BaseException) -> str:
     """Returns the end of what an exception says, where Ray puts the cause."""
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -30,8 +30,7 @@ def draw(chosen: Chosen, trained: Sequence[Trained]) -> bytes:
         Best is at the last budget that any configuration has reached.
     """
     sweep = chosen.sweep
-    amounts = selection.budgets(sweep.select, chosen.stop)
-    chosen_ones = selection.select(sweep, trained, amounts).best
+    chosen_ones = selection.at_budgets(chosen, trained).best
     last = max((score.budget for score in chosen_ones), default=None)
     best = [score for score in chosen_ones if score.budget == last]
     by_id = {one.point.id: one for one in trained}

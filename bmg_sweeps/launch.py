@@ -71,19 +71,17 @@ def run(
     """
     planning.check(plan.to_run)
     provenance = {"launch": uuid.uuid4().hex[:8]} | planning.provenance()
-    stopped = threading.Event()
+    launch = _Launch(storage, plan, resources, provenance, retry, threading.Event())
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
     lost: list[str] = []
     with watch(plan):
-        while (todo or elsewhere) and not stopped.is_set():
+        while (todo or elsewhere) and not launch.stopped.is_set():
             if todo:
-                busy, errors_ = _run_trials(
-                    storage, plan, todo, resources, provenance, retry, stopped
-                )
-                elsewhere, lost = elsewhere + busy, lost + errors_
-            todo, elsewhere = _wait(storage, plan, elsewhere, provenance, stopped)
-    return Outcome(stopped.is_set(), tuple(lost))
+                busy, reasons = _run_trials(launch, todo)
+                elsewhere, lost = elsewhere + busy, lost + reasons
+            todo, elsewhere = _wait(launch, elsewhere)
+    return Outcome(launch.stopped.is_set(), tuple(lost))
 
 
 def train_point(config: Mapping[str, Any]) -> dict[str, str]:
@@ -100,7 +98,7 @@ def train_point(config: Mapping[str, Any]) -> dict[str, str]:
 
     point, launch = config["point"], config["launch"]
     storage = store.open_storage(launch["storage"])
-    flag = stop_flag(launch["provenance"]["launch"])
+    flag = _stop_flag(launch["provenance"])
     status = work_unit.run(
         storage,
         point["trainer"],
@@ -113,30 +111,45 @@ def train_point(config: Mapping[str, Any]) -> dict[str, str]:
     return {"status": status}
 
 
-def stop_flag(launch_id: str) -> str:
+@dataclasses.dataclass(frozen=True)
+class _Launch:
+    """What stays the same from the first trial to the last."""
+
+    storage: store.Storage
+    plan: planning.Plan
+    resources: Resources
+    provenance: Mapping[str, str]
+    retry: bool
+    stopped: threading.Event  # Set once the user has asked to stop.
+
+
+def _stop_flag(provenance: Mapping[str, str]) -> str:
     """Names the object whose presence asks a launch's trials to commit and end."""
-    return f".stop-{launch_id}"
+    return f".stop-{provenance['launch']}"
 
 
 def _run_trials(
-    storage, plan, points, resources, provenance, retry, stopped
+    launch: _Launch, points: Sequence[Point]
 ) -> tuple[list[Point], list[str]]:
     """Runs points on Ray; returns those that others work on, and why trials died."""
-    root = os.path.abspath(storage.root) if storage.is_local else storage.uri
-    constants = {"storage": root, "provenance": provenance, "retry": retry}
-    flag = stop_flag(provenance["launch"])
+    storage = launch.storage
+    constants = {
+        "storage": os.path.abspath(storage.root) if storage.is_local else storage.uri,
+        "provenance": launch.provenance,
+        "retry": launch.retry,
+    }
     with (
-        _ray(resources, storage) as (ray, places),
+        _ray(launch.resources, storage) as (ray, places),
         # Within: starting Ray replaces the handlers.
-        _stop_on_signal(storage, flag, stopped),
+        _stop_on_signal(launch),
     ):
         for p in points:
             store.declare(storage, p.trainer, p.id, points_module.gin_text(p))
         trials = [
-            {"trainer": p.trainer, "id": p.id, "stop": dict(plan.stops[p.id])}
+            {"trainer": p.trainer, "id": p.id, "stop": dict(launch.plan.stops[p.id])}
             for p in _in_lanes(points, places)
         ]
-        results = _fit(ray.tune, trials, constants, resources)
+        results = _fit(ray.tune, trials, constants, launch.resources)
     lost = [
         f"{pathlib.PurePath(r.path).name}: {errors.last_line(r.error)}"
         for r in results
@@ -147,26 +160,26 @@ def _run_trials(
     return [p for p in points if p.id in busy], lost
 
 
-def _wait(storage, plan, points, provenance, stopped) -> tuple[list, list]:
+def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point]]:
     """Waits while others work on all of these points; returns those now free, and not.
 
     A launch that was killed leaves leases behind, which end with its processes, or
     where those cannot be seen, with their time.
     """
-    code = provenance["code"]
-    with _stop_on_signal(storage, stop_flag(provenance["launch"]), stopped):
-        while points and not stopped.is_set():
+    plan = launch.plan
+    with _stop_on_signal(launch):
+        while points and not launch.stopped.is_set():
+            keys = [(p.trainer, p.id) for p in points]
+            records = store.scan(launch.storage, keys)
             statuses = {
-                p.id: store.status(
-                    store.read(storage, p.trainer, p.id), plan.stops[p.id], code
-                )
-                for p in points
+                i: store.status(record, plan.stops[i], plan.code)
+                for i, record in records.items()
             }
             free = [p for p in points if statuses[p.id] == "missing"]
             points = [p for p in points if statuses[p.id] == "running"]
             if free:
                 return free, points
-            stopped.wait(_POLL_SECONDS)
+            launch.stopped.wait(_POLL_SECONDS)
     return [], points
 
 
@@ -229,11 +242,10 @@ def _check_address(address: str) -> None:
 
 
 def _worker_environment(resources: Resources) -> dict[str, str]:
-    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     environment = {
         "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
-        "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(caches, "bmg_sweeps")),
+        "JAX_COMPILATION_CACHE_DIR": str(paths.cache()),
         "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
@@ -306,17 +318,16 @@ def _fit(tune: Any, trials: list, constants: Mapping[str, Any], resources: Resou
 
 
 @contextlib.contextmanager
-def _stop_on_signal(
-    storage: store.Storage, flag: str, stopped: threading.Event
-) -> Iterator[None]:
+def _stop_on_signal(launch: _Launch) -> Iterator[None]:
     """Turns Ctrl-C and SIGTERM into a request that trials commit and end."""
+    flag = _stop_flag(launch.provenance)
 
     def stop(signum: int, frame: Any) -> None:
         del signum, frame
-        if stopped.is_set():
+        if launch.stopped.is_set():
             raise KeyboardInterrupt  # The second time the user means it.
-        stopped.set()
-        storage.replace(b"", flag)
+        launch.stopped.set()
+        launch.storage.replace(b"", flag)
 
     old = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -324,4 +335,4 @@ def _stop_on_signal(
     finally:
         for signum, handler in old.items():
             signal.signal(signum, handler)
-        storage.remove(flag)
+        launch.storage.remove(flag)

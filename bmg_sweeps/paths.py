@@ -1,6 +1,7 @@
 """Where the parts of a checkout are, and how sweep files are found and loaded."""
 
 import importlib.util
+import os
 import pathlib
 
 from bmg_sweeps import errors, grid
@@ -9,6 +10,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAINERS = ROOT / "trainers"
 GIN = ROOT / "gin"
 SWEEPS = ROOT / "sweeps"
+
+
+def cache() -> pathlib.Path:
+    """Returns the folder for what can be made again, in the user's own cache."""
+    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(caches, "bmg_sweeps")
 
 
 def sweep_names() -> list[str]:
@@ -50,7 +57,7 @@ def load_sweep(name: str) -> grid.Sweep:
         ) from error
     except Exception as error:
         raise errors.UserError(
-            f"sweep file {path}: {type(error).__name__}: {error}"
+            f"sweep file {path}: {errors.described(error)}"
         ) from error
     sweep = getattr(module, "SWEEP", None)
     if not isinstance(sweep, grid.Sweep):

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -150,7 +151,14 @@ class Plan:
     points: tuple[Point, ...]  # All of them, each once.
     statuses: Mapping[str, str]  # By point id.
     to_run: tuple[Point, ...]  # Ordered by structure.
-    num_partial: int  # How many of the missing go on from a checkpoint.
+    records: Mapping[str, store.Record]  # By point id, as they were read.
+    code: str  # Fingerprint of the code that asked.
+
+    @property
+    def num_partial(self) -> int:
+        """How many of the missing points go on from a checkpoint."""
+        missing = [i for i, status in self.statuses.items() if status == "missing"]
+        return sum(bool(self.records[i].progress) for i in missing)
 
     def counts(self) -> dict[str, int]:
         """Counts the points by status."""
@@ -172,26 +180,30 @@ def plan(storage: store.Storage, chosen: Sequence[Chosen], retry: bool = False) 
         The plan.
     """
     points: dict[str, Point] = {}
-    stops: dict[str, dict[str, float]] = {}
+    stops: dict[str, Mapping[str, float]] = {}
     for one in chosen:
         for p in one.points:
             points[p.id] = p
-            stop = stops.setdefault(p.id, {})
-            for axis, wanted in one.stop.items():
-                stop[axis] = max(wanted, stop.get(axis, 0))
+            stops[p.id] = longest(stops.get(p.id, {}), one.stop)
     records = store.scan(storage, [(p.trainer, p.id) for p in points.values()])
     code = code_fingerprint()
     statuses = {i: store.status(records[i], stops[i], code) for i in points}
     wanted = {"missing"} | ({"failed", "diverged"} if retry else set())
-    to_run = [p for i, p in points.items() if statuses[i] in wanted]
-    order = {}
-    for p in to_run:
-        order.setdefault(points_module.structure(p), len(order))
-    to_run.sort(key=lambda p: order[points_module.structure(p)])
-    num_partial = sum(
-        statuses[i] == "missing" and bool(records[i].progress) for i in points
-    )
-    return Plan(stops, tuple(points.values()), statuses, tuple(to_run), num_partial)
+    by_structure: dict[tuple, list[Point]] = {}
+    for i, p in points.items():
+        if statuses[i] in wanted:
+            by_structure.setdefault(points_module.structure(p), []).append(p)
+    to_run = tuple(itertools.chain.from_iterable(by_structure.values()))
+    return Plan(stops, tuple(points.values()), statuses, to_run, records, code)
+
+
+def longest(*stops: Mapping[str, float]) -> dict[str, float]:
+    """Joins stop rules: on each axis, the furthest that any of them asks."""
+    joined: dict[str, float] = {}
+    for stop in stops:
+        for axis, wanted in stop.items():
+            joined[axis] = max(wanted, joined.get(axis, 0))
+    return joined
 
 
 def check(points: Sequence[Point]) -> None:

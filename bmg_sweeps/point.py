@@ -69,7 +69,7 @@ def fields(trainer: str) -> dict[str, Field]:
         UserError: there is no such trainer, or its source declares no `Config`.
     """
     path = paths.TRAINERS / f"{trainer}.py"
-    return _fields(path, _modified(path, "trainer", trainer))
+    return _fields(path, _modified(path, trainer))
 
 
 def resolve(trainer: str, values: Mapping[str, Any], bindings: tuple[str, ...] = ()):
@@ -195,19 +195,19 @@ class _Literals(config_parser.ParserDelegate):
         raise errors.UserError(f"gin macro %{macro_name}: expected a literal value")
 
 
-def _modified(path: pathlib.Path, kind: str, name: str) -> float:
+def _modified(path: pathlib.Path, trainer: str) -> float:
     if not path.is_file():
         known = sorted(p.stem for p in paths.TRAINERS.glob("[!_]*.py"))
         raise errors.UserError(
-            f"{kind} {name!r}: {path.parent.name}/{path.name} does not exist; "
-            + errors.expected_one_of(name, known)
+            f"trainer {trainer!r}: {path.parent.name}/{path.name} does not exist; "
+            + errors.expected_one_of(trainer, known)
         )
     return path.stat().st_mtime
 
 
 def _gin_values(trainer: str) -> grid.Values:
     path = paths.GIN / f"{trainer}.gin"
-    return dict(_parsed_gin(trainer, path, _modified(path, "trainer", trainer)))
+    return dict(_parsed_gin(trainer, path, _modified(path, trainer)))
 
 
 @functools.cache

@@ -52,7 +52,6 @@ class _View:
         elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
         self._points = [*plan.to_run, *elsewhere]
         self._statuses = dict(plan.statuses) | {p.id: "missing" for p in plan.to_run}
-        self._code = planning.code_fingerprint()
         self._fractions: dict[str, float] = {}
         self._read()
         self._trained_before = sum(self._fractions.values())
@@ -88,7 +87,7 @@ class _View:
             if self._statuses[p.id] in ("missing", "running"):
                 record = store.read(self._storage, p.trainer, p.id)
                 stop = self._plan.stops[p.id]
-                self._statuses[p.id] = store.status(record, stop, self._code)
+                self._statuses[p.id] = store.status(record, stop, self._plan.code)
                 self._fractions[p.id] = min(
                     (min(1.0, record.progress.get(a, 0) / n) for a, n in stop.items()),
                     default=0.0,

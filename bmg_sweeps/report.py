@@ -63,7 +63,7 @@ def tables(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
         left out, if anything; and where the numbers come from.
     """
     amounts = selection.budgets(chosen.sweep.select, chosen.stop)
-    result = selection.select(chosen.sweep, trained, amounts)
+    result = selection.at_budgets(chosen, trained)
     made = [
         _best_table(chosen, result),
         _scores_table(chosen, result, amounts),
@@ -159,8 +159,7 @@ def comma_separated(chosen: Chosen, trained: Sequence[Trained]) -> str:
         and whether it is the method's best there.
     """
     sweep = chosen.sweep
-    amounts = selection.budgets(sweep.select, chosen.stop)
-    result = selection.select(sweep, trained, amounts)
+    result = selection.at_budgets(chosen, trained)
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
     buffer = io.StringIO()
     writer = csv.writer(buffer)

@@ -134,6 +134,20 @@ def select(
     return Selection(tuple(scores), tuple(left_out), tuple(best))
 
 
+def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> Selection:
+    """Selects at each of a sweep's budgets, as its reports do.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+
+    Returns:
+        As `select`.
+    """
+    amounts = budgets(chosen.sweep.select, chosen.stop)
+    return select(chosen.sweep, trained, amounts)
+
+
 def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float | None:
     """Looks a metric up at the last row at or before a budget.
 

@@ -26,7 +26,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import grid, store
+from bmg_sweeps import errors, grid, paths, planning, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
@@ -91,7 +91,7 @@ def export(storage: store.Storage, chosen: Sequence[Chosen], mode: str) -> str:
                 return "W&B: off, by your W&B settings."
             outcomes = _export_all(storage, runs, mode)
     except Exception as error:
-        return f"W&B: nothing exported ({_reason(error)})."
+        return f"W&B: nothing exported ({errors.described(error)})."
     return _closing_line(storage, len(runs), outcomes)
 
 
@@ -164,8 +164,7 @@ def _describe(storage, point, record, uses) -> _Run:
     configuration = point.configuration(sweep.select.over)
     method = grid.method_of(sweep, point.values)
     over = " ".join(f"{f}={point.values[f]}" for f in sweep.select.over)
-    axes = {axis for one in uses for axis in one.stop}
-    stop = {axis: max(one.stop.get(axis, 0) for one in uses) for axis in axes}
+    stop = planning.longest(*(one.stop for one in uses))
     stems = {pathlib.Path(one.name).stem[:64] for one in uses}
     remembered = _remembered(storage, point.id)
     return _Run(
@@ -290,8 +289,7 @@ def _folder(storage: store.Storage) -> pathlib.Path:
     """The folder of offline runs: W&B reads and writes only local ones."""
     if storage.is_local:
         return pathlib.Path(storage.root, "wandb")
-    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(caches, "bmg_sweeps", _digest(storage.uri)[:12], "wandb")
+    return paths.cache() / _digest(storage.uri)[:12] / "wandb"
 
 
 def _remove_folders(folder: pathlib.Path, point_id: str, kept: str | None) -> None:
@@ -325,7 +323,7 @@ def _closing_line(storage, number, outcomes) -> str:
         parts.append(f"{count} in {folder}; upload with: wandb sync {folder}")
     if problems:
         count = _count(number - len(outcomes) + len(problems), "point")
-        parts.append(f"{count} not exported ({_reason(problems[0])})")
+        parts.append(f"{count} not exported ({errors.described(problems[0])})")
     return "W&B: " + ("; ".join(parts) or "no point has rows yet.")
 
 
@@ -338,12 +336,6 @@ def _as_typed(folder: pathlib.Path) -> str:
     here = pathlib.Path.cwd()
     path = folder.relative_to(here) if folder.is_relative_to(here) else folder
     return shlex.quote(str(path))
-
-
-def _reason(error: Exception) -> str:
-    """Writes an exception in one line."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}"
 
 
 def _digest(value: Any) -> str:

@@ -33,7 +33,7 @@ import numpy as np
 
 from bmg_sweeps import errors, store
 
-COMMIT_SECONDS = 30.0  # Between commits, at most; a kill loses no more work.
+COMMIT_SECONDS = 30.0  # Between commits, and up to a chunk more; a kill loses that.
 _PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
 
 
@@ -191,7 +191,7 @@ def _train(work, attempt, provenance, stop, should_stop) -> None:
         progress = work.progress()
         is_over = all(progress.get(a, 0) >= n for a, n in stop.items()) or should_stop()
         is_due = time.monotonic() - committed >= COMMIT_SECONDS
-        problem = _not_finite(work)
+        problem = _not_finite(work, progress)
         if is_over or is_due or problem:
             failure = None
             if problem:
@@ -237,9 +237,9 @@ def _number(value: np.generic) -> int | float | None:
     return float(str(value)) if np.isfinite(value) else None
 
 
-def _not_finite(work: _Work) -> str | None:
+def _not_finite(work: _Work, progress: Mapping[str, float]) -> str | None:
     """Names the first number of the state, or of the last row, that is not finite."""
-    axis, amount = next(iter(work.progress().items()))
+    axis, amount = next(iter(progress.items()))
     for name, column in work.rows.items():
         if column[-1] is None:
             return f"{name} is not finite by {axis}={amount}"
