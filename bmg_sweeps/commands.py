@@ -65,7 +65,7 @@ def show(options: argparse.Namespace) -> None:
 def launch(options: argparse.Namespace) -> int:
     """Runs the points that are missing."""
     names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
-    chosen = [planning.choose(name, _choice(options)) for name in names]
+    chosen = [planning.choose(name, _choice(options)) for name in dict.fromkeys(names)]
     return _launch(options, chosen)
 
 
@@ -81,14 +81,13 @@ def run(options: argparse.Namespace) -> int:
         options.storage, point.trainer, point.id, points_module.gin_text(point)
     )
     provenance = {"launch": "run"} | planning.provenance()
-    status = work_unit.run(
-        options.storage,
-        point.trainer,
-        point.id,
-        chosen.stop,
+    task = work_unit.Task(
+        trainer=point.trainer,
+        stops={point.id: chosen.stop},
         retry=options.retry,
         launch=provenance,
     )
+    status = work_unit.run(options.storage, task)[point.id]
     record = store.read(options.storage, point.trainer, point.id)
     print(f"point {point.id}: {status}, trained to {planning.amounts(record.progress)}")
     if record.failure:
@@ -109,23 +108,28 @@ def status(options: argparse.Namespace) -> None:
 
 def report_(options: argparse.Namespace) -> None:
     """Prints a sweep's tables, and draws its curves into the storage."""
-    chosen = _choose(options)
     store.check_writable(options.storage)
+    if options.sweep == "all":
+        _report_all(options)
+        return
+    chosen = _choose(options)
     trained = selection.load(options.storage, chosen)
-    from bmg_sweeps import figures, report
+    results = _results(options, chosen, trained)
+    from bmg_sweeps import figures, report, tables
 
+    if options.format == "html":
+        _say(f"Report: {_write_html(options, chosen, trained, results)}")
+        return
     if options.format == "csv":
-        print(report.comma_separated(chosen, trained), end="")
+        print(report.comma_separated(chosen, results), end="")
     else:
-        made = [_heading(options, chosen), *report.tables(chosen, trained)]
+        made = [_heading(options, chosen), *report.make(chosen, trained, results)]
         if options.format == "markdown":
-            print(report.markdown(made))
+            print(tables.markdown(made))
         else:
-            report.text(made, CONSOLE)
-    png = figures.draw(chosen, trained)
-    is_part = options.where or options.gin or options.seeds or options.stop
-    part = "-part" if is_part else ""
-    name = f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}.png"
+            tables.text(made, CONSOLE)
+    png = figures.draw(chosen, trained, results[0])
+    name = f"{_report_name(options, chosen)}.png"
     options.storage.replace(png, "reports", name)
     if options.format == "text":
         _say(f"Curves: {options.storage.path('reports', name)}")
@@ -140,10 +144,10 @@ def best(options: argparse.Namespace) -> None:
         print(json.dumps([_as_json(chosen, s) for s in scores], indent=2))
         return
     for s in scores:
-        seeds = ", ".join(p.id for p in s.points)
+        ids = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
-        budget = planning.amounts({chosen.sweep.select.axis: s.budget})
-        print(f"# {s.method} at {budget}: {metric} {s.mean:.6g}, points {seeds}.")
+        budget = planning.amounts({s.axis: s.budget})
+        print(f"# {s.method} at {budget}: {metric} {s.estimate.mean:.6g}, points {ids}.")
         print(points_module.gin_text(s.points[0]))
 
 
@@ -155,7 +159,7 @@ def rerun(options: argparse.Namespace) -> int:
     chosen = planning.choose(options.sweep, choice)
     trained = selection.load(options.storage, chosen)
     scores = _selected(options, chosen, trained)
-    axis = chosen.sweep.select.axis
+    axis = scores[0].axis
     old = {p.id for s in scores for p in s.points}
     fresh = [
         points_module.Point(p.trainer, p.values | {"seed": seed})
@@ -175,10 +179,10 @@ def rerun(options: argparse.Namespace) -> int:
     if options.dry_run:
         return code
     trained_again = selection.load(options.storage, again)
-    result = selection.select(chosen.sweep, trained_again, [amount])
-    from bmg_sweeps import report
+    result = selection.select(chosen.sweep, trained_again, axis, [amount])
+    from bmg_sweeps import report, tables
 
-    report.text([report.comparison(chosen, scores, result)], CONSOLE)
+    tables.text([report.comparison(chosen, scores, result)], CONSOLE)
     return code
 
 
@@ -222,24 +226,27 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
 
 
+def _results(options, chosen, trained) -> list[selection.Selection]:
+    """Selects on every axis, then reads the tests of what was selected."""
+    return [
+        selection.with_tests(options.storage, chosen.sweep, trained, result)
+        for result in selection.at_budgets(chosen, trained).values()
+    ]
+
+
 def _selected(options, chosen, trained) -> list[selection.Score]:
     """Selects at the budget that was asked for, or at the last one."""
-    amounts = selection.budgets(chosen.sweep.select, chosen.stop)
-    axis = chosen.sweep.select.axis
-    if options.budget:
-        if list(options.budget) != [axis]:
-            raise errors.UserError(
-                f"--budget {planning.amounts(options.budget)}: expected {axis}=N"
-            )
-        amounts = [options.budget[axis]]
-    budget = f"budget {planning.amounts({axis: amounts[-1]})}"
+    axis, amount = _budget(options, chosen)
+    budget = f"budget {planning.amounts({axis: amount})}"
     furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
-    if amounts[-1] > furthest:
+    if amount > furthest:
         raise errors.UserError(
             f"{budget}: expected at most {planning.amount(furthest)}, the furthest "
             f"that a point has trained"
         )
-    result = selection.select(chosen.sweep, trained, amounts[-1:])
+    result = selection.select(chosen.sweep, trained, axis, [amount])
+    if result.refused:
+        raise errors.UserError(f"{budget}: {result.refused}")
     if not result.best:
         one = result.left_out[0]
         raise errors.UserError(
@@ -247,16 +254,34 @@ def _selected(options, chosen, trained) -> list[selection.Score]:
             f"{one.method} {grid.describe(chosen.sweep, one.configuration.values)}, "
             f"{one.reason}"
         )
+    result = selection.with_tests(options.storage, chosen.sweep, trained, result)
     return list(result.best)
+
+
+def _budget(options, chosen) -> tuple[str, float]:
+    """Returns the axis and amount that were asked for, or the last of the first."""
+    if not options.budget:
+        axis, amounts = next(
+            iter(selection.budgets(chosen.sweep.select, chosen.stop).items())
+        )
+        return axis, amounts[-1]
+    axis, amount = next(iter(options.budget.items()))
+    if axis not in chosen.sweep.select.budgets and axis != "hours":
+        raise errors.UserError(
+            f"--budget {planning.amounts(options.budget)}: "
+            + errors.expected_one_of(axis, [*chosen.sweep.select.budgets, "hours"])
+        )
+    return axis, amount
 
 
 def _as_json(chosen: planning.Chosen, score: selection.Score) -> dict:
     return {
         "method": score.method,
-        "budget": {chosen.sweep.select.axis: score.budget},
+        "budget": {score.axis: score.budget},
         "metric": chosen.sweep.select.metric,
-        "mean": score.mean,
-        "deviation": score.deviation,
+        "mean": score.estimate.mean,
+        "deviation": score.estimate.deviation,
+        "test": dataclasses.asdict(score.test) if score.test else None,
         "trainer": score.configuration.trainer,
         "configuration": score.configuration.values,
         "points": [p.id for p in score.points],
@@ -298,10 +323,10 @@ def _using(options: argparse.Namespace) -> str:
 
 
 def _heading(options: argparse.Namespace, chosen: planning.Chosen):
-    from bmg_sweeps import report
+    from bmg_sweeps import tables
 
     command = _command(options, "report", chosen.name)
-    return report.Table(
+    return tables.Table(
         title=chosen.sweep.title,
         columns=("what", "value"),
         rows=(

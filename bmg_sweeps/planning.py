@@ -108,7 +108,7 @@ def choose(name: str, choice: Choice) -> Chosen:
             f"sweep {name}: no point is left of scale {choice.scale} "
             + " ".join(filters)
         )
-    axes = {*scale.stop, sweep.select.axis, "hours"}
+    axes = {*scale.stop, *sweep.select.budgets, "hours"}
     for axis in choice.stop:
         if axis not in axes:
             raise errors.UserError(
@@ -136,11 +136,12 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
                 f"sweep {name}, {where}: {sweep.trainer} has no field {field!r}; "
                 + errors.expected_one_of(field, declared)
             )
-    if sweep.select.axis not in scale.stop:
-        raise errors.UserError(
-            f"sweep {name}, select.axis = {sweep.select.axis!r}: expected an axis of "
-            f"the stop rule, {', '.join(scale.stop) or 'which is empty'}"
-        )
+    for axis, parts in sweep.select.budgets.items():
+        if isinstance(parts, int) and axis not in scale.stop:
+            raise errors.UserError(
+                f"sweep {name}, select.budgets[{axis!r}]: expected an axis of the stop "
+                f"rule, {', '.join(scale.stop) or 'which is empty'}; or amounts"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
