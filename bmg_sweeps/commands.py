@@ -16,7 +16,7 @@ import shlex
 import rich.console
 import rich.table
 
-from bmg_sweeps import errors, grid, paths, planning, selection, store
+from bmg_sweeps import errors, files, grid, paths, planning, selection, store
 from bmg_sweeps import point as points_module
 
 CONSOLE = rich.console.Console(highlight=False)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = _choose(options)
     point = _find(chosen, options.point)
     planning.check([point])
-    store.check_writable(options.storage)
+    files.check_writable(options.storage)
     from bmg_sweeps import work_unit  # Imports JAX.
 
     store.declare(
@@ -110,7 +110,7 @@ def status(options: argparse.Namespace) -> None:
 def report_(options: argparse.Namespace) -> None:
     """Prints a sweep's tables, and draws its curves into the storage."""
     chosen = _choose(options)
-    store.check_writable(options.storage)
+    files.check_writable(options.storage)
     trained = selection.load(options.storage, chosen)
     from bmg_sweeps import figures, report
 
@@ -193,7 +193,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     if options.dry_run:
         planning.check(plan.to_run)
         return 0
-    store.check_writable(options.storage)
+    files.check_writable(options.storage)
     from bmg_sweeps import launch as launching
     from bmg_sweeps import progress, tracking
 

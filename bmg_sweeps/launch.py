@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, paths, planning, store
+from bmg_sweeps import errors, files, paths, planning, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def run(
-    storage: store.Storage,
+    storage: files.Storage,
     plan: planning.Plan,
     resources: Resources,
     *,
@@ -97,7 +97,7 @@ def train_point(config: Mapping[str, Any]) -> dict[str, str]:
     from bmg_sweeps import work_unit
 
     point, launch = config["point"], config["launch"]
-    storage = store.open_storage(launch["storage"])
+    storage = files.open_storage(launch["storage"])
     flag = _stop_flag(launch["provenance"])
     status = work_unit.run(
         storage,
@@ -115,7 +115,7 @@ def train_point(config: Mapping[str, Any]) -> dict[str, str]:
 class _Launch:
     """What stays the same from the first trial to the last."""
 
-    storage: store.Storage
+    storage: files.Storage
     plan: planning.Plan
     resources: Resources
     provenance: Mapping[str, str]
@@ -184,7 +184,7 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
 
 
 @contextlib.contextmanager
-def _ray(resources: Resources, storage: store.Storage) -> Iterator[tuple[Any, int]]:
+def _ray(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any, int]]:
     """Starts Ray, or joins a running one; yields it, and how many trials fit in."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
@@ -221,7 +221,7 @@ def _ray(resources: Resources, storage: store.Storage) -> Iterator[tuple[Any, in
         ray.shutdown()
 
 
-def _within_checkout(storage: store.Storage) -> list[str]:
+def _within_checkout(storage: files.Storage) -> list[str]:
     """Names the storage where it lies in the checkout, which is sent to the workers."""
     root = pathlib.Path(os.path.abspath(storage.root))
     is_inside = storage.is_local and root.is_relative_to(paths.ROOT)

@@ -14,7 +14,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bmg_sweeps import errors, grid, store
+from bmg_sweeps import errors, files, grid, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
@@ -59,7 +59,7 @@ class Selection:
     best: tuple[Score, ...]  # One for each budget and method that has any.
 
 
-def load(storage: store.Storage, chosen: Chosen) -> list[Trained]:
+def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
     """Reads the records of a sweep's points, with their rows.
 
     Args:

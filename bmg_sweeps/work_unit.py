@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps import errors, store
+from bmg_sweeps import errors, files, store
 
 COMMIT_SECONDS = 30.0  # Between commits, and up to a chunk more; a kill loses that.
 _PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
@@ -59,7 +59,7 @@ def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
 
 
 def run(
-    storage: store.Storage,
+    storage: files.Storage,
     trainer: str,
     point_id: str,
     stop: Mapping[str, float],
