@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from bmg_sweeps import commands, errors, planning, store
+from bmg_sweeps import commands, errors, files, planning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C.
     try:
-        options.storage = store.open_storage(options.storage)
+        options.storage = files.open_storage(options.storage)
         return options.run(options) or 0
     except errors.UserError as error:
         if options.debug:

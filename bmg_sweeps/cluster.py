@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bmg_sweeps import errors, paths, store
+from bmg_sweeps import errors, files, paths
 
 _EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
 _CONNECT_SECONDS = 10.0
@@ -35,7 +35,7 @@ class Resources:
 
 
 @contextlib.contextmanager
-def connect(resources: Resources, storage: store.Storage) -> Iterator[tuple[Any, int]]:
+def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any, int]]:
     """Starts Ray, or joins a running one.
 
     Args:
@@ -87,7 +87,7 @@ def connect(resources: Resources, storage: store.Storage) -> Iterator[tuple[Any,
             ray.shutdown()
 
 
-def _checked_places(ray: Any, resources: Resources, storage: store.Storage) -> int:
+def _checked_places(ray: Any, resources: Resources, storage: files.Storage) -> int:
     """Counts the trials that can run at once; refuses what could not run at all."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if not resources.autoscaling:
@@ -123,7 +123,7 @@ def _own_settings(folder: str) -> dict[str, Any]:
     return {"object_store_memory": 200_000_000, "_temp_dir": os.path.join(folder, "r")}
 
 
-def _within_checkout(storage: store.Storage) -> list[str]:
+def _within_checkout(storage: files.Storage) -> list[str]:
     """Names the storage where it lies in the checkout, which is sent to the workers."""
     root = pathlib.Path(os.path.abspath(storage.root))
     is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
@@ -211,7 +211,7 @@ def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
         storage.remove(probe)
 
 
-def storage_uri(storage: store.Storage) -> str:
+def storage_uri(storage: files.Storage) -> str:
     """Writes a storage as other processes, with other current folders, open it."""
     return os.path.abspath(storage.root) if storage.is_local else storage.uri
 
@@ -225,10 +225,10 @@ def _on(node_id: str) -> Any:
 def _sees(uri: str, probe: str) -> str | None:
     """Says what is wrong, on a node, with a storage; None where it can be used."""
     try:
-        storage = store.open_storage(uri)
+        storage = files.open_storage(uri)
         if probe not in storage.sizes():
             return "what this machine wrote is not there"
-        store.check_writable(storage)
+        files.check_writable(storage)
     except Exception as error:
         return errors.described(error)
     return None

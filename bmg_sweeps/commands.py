@@ -10,13 +10,12 @@ import argparse
 import dataclasses
 import functools
 import json
-import pathlib
 import shlex
 
 import rich.console
 import rich.table
 
-from bmg_sweeps import errors, grid, paths, planning, selection, store
+from bmg_sweeps import errors, files, grid, paths, planning, selection, store
 from bmg_sweeps import point as points_module
 
 CONSOLE = rich.console.Console(highlight=False)
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = _choose(options)
     point = _find(chosen, options.point)
     planning.check([point])
-    store.check_writable(options.storage)
+    files.check_writable(options.storage)
     from bmg_sweeps import work_unit  # Imports JAX.
 
     store.declare(
@@ -108,7 +107,7 @@ def status(options: argparse.Namespace) -> None:
 
 def report_(options: argparse.Namespace) -> None:
     """Prints a sweep's tables, and draws its curves into the storage."""
-    store.check_writable(options.storage)
+    files.check_writable(options.storage)
     if options.sweep == "all":
         _report_all(options)
         return
@@ -147,7 +146,9 @@ def best(options: argparse.Namespace) -> None:
         ids = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
         budget = planning.amounts({s.axis: s.budget})
-        print(f"# {s.method} at {budget}: {metric} {s.estimate.mean:.6g}, points {ids}.")
+        print(
+            f"# {s.method} at {budget}: {metric} {s.estimate.mean:.6g}, points {ids}."
+        )
         print(points_module.gin_text(s.points[0]))
 
 
@@ -197,7 +198,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     if options.dry_run:
         planning.check(plan.to_run)
         return 0
-    store.check_writable(options.storage)
+    files.check_writable(options.storage)
     from bmg_sweeps import launch as launching
     from bmg_sweeps import progress, tracking
 

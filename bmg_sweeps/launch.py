@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import cluster, errors, planning, store
+from bmg_sweeps import cluster, errors, files, planning, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
@@ -34,7 +34,7 @@ class Outcome:
 
 
 def run(
-    storage: store.Storage,
+    storage: files.Storage,
     plan: planning.Plan,
     resources: cluster.Resources,
     *,
@@ -95,7 +95,7 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     from bmg_sweeps import work_unit
 
     constants = config["launch"]
-    storage = store.open_storage(constants["storage"])
+    storage = files.open_storage(constants["storage"])
     flag = _stop_flag(constants["provenance"])
     node = {"node": ray.get_runtime_context().get_node_id()[:8]}
     task = work_unit.Task(
@@ -113,7 +113,7 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
 class _Launch:
     """What stays the same from the first trial to the last."""
 
-    storage: store.Storage
+    storage: files.Storage
     plan: planning.Plan
     resources: cluster.Resources
     pack: int | None
@@ -187,7 +187,7 @@ def _record_death(launch: _Launch, result: Any) -> str:
     return f"{next(iter(task['stops']))}: {reason}"
 
 
-def _fail(storage: store.Storage, task: Mapping, point_id: str, reason: str) -> None:
+def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> None:
     record = store.read(storage, task["trainer"], point_id)
     if store.status(record, task["stops"][point_id]) != "missing":
         return

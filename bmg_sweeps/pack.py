@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps import errors, programs, store
+from bmg_sweeps import errors, files, programs, store
 
 COMMIT_SECONDS = 30.0  # Between commits, and up to a chunk more; a kill loses that.
 _PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
@@ -33,7 +33,7 @@ _PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
 class Lane:
     """A point in a pack: its record, and what it has come to since."""
 
-    storage: store.Storage
+    storage: files.Storage
     record: store.Record  # As it was when the attempt began.
     attempt: store.Attempt
     stop: Mapping[str, float]
@@ -107,12 +107,12 @@ class Lane:
 
     def _join_provenance(self) -> None:
         """Adds what earlier attempts were made by, and the seconds that they took."""
-        before = self.record.provenance
-        for name, one in (("revisions", "revision"), ("devices", "device")):
-            joined = [*before.get(name, [before.get(one)]), self.provenance.get(one)]
-            self.provenance[name] = list(dict.fromkeys(joined))
+        before, now = self.record.provenance, self.provenance
+        revisions = [*self.record.revisions, now.get("revision")]
+        now["revisions"] = list(dict.fromkeys(revisions))
+        now["devices"] = list(dict.fromkeys([*self.record.devices, now["device"]]))
         for name in ("compile_seconds", "evaluation_seconds"):
-            self.provenance[name] += before.get(name, 0.0)
+            now[name] += before.get(name, 0.0)
 
     def progress(self, state: Any) -> dict[str, float]:
         """Amounts by axis, training hours last."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, grid, paths, store
+from bmg_sweeps import errors, files, grid, paths, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
@@ -169,7 +169,7 @@ class Plan:
         return counts
 
 
-def plan(storage: store.Storage, chosen: Sequence[Chosen], retry: bool = False) -> Plan:
+def plan(storage: files.Storage, chosen: Sequence[Chosen], retry: bool = False) -> Plan:
     """Subtracts what is recorded from what is wanted.
 
     Args:

@@ -9,14 +9,14 @@ import rich.console
 import rich.live
 import rich.table
 
-from bmg_sweeps import planning, store
+from bmg_sweeps import files, planning, store
 
 _STATUSES = ("done", "running", "missing", "failed", "diverged")
 
 
 @contextlib.contextmanager
 def watch(
-    storage: store.Storage, plan: planning.Plan, console: rich.console.Console
+    storage: files.Storage, plan: planning.Plan, console: rich.console.Console
 ) -> Iterator[None]:
     """Shows the points of a plan while the context is open.
 
@@ -46,7 +46,7 @@ def watch(
 class _View:
     """What was last read of the records; those that are over are not read again."""
 
-    def __init__(self, storage: store.Storage, plan: planning.Plan) -> None:
+    def __init__(self, storage: files.Storage, plan: planning.Plan) -> None:
         self._storage = storage
         self._plan = plan
         elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]

@@ -14,7 +14,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bmg_sweeps import errors, grid, store
+from bmg_sweeps import errors, files, grid, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
@@ -77,7 +77,7 @@ class Selection:
     refused: str | None = None  # Why nothing can be selected on this axis.
 
 
-def load(storage: store.Storage, chosen: Chosen) -> list[Trained]:
+def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
     """Reads the records of a sweep's points, with their rows and validations.
 
     Args:
@@ -92,7 +92,7 @@ def load(storage: store.Storage, chosen: Chosen) -> list[Trained]:
     return [load_one(storage, p, records[p.id]) for p in chosen.points]
 
 
-def load_one(storage: store.Storage, point: Point, record: store.Record) -> Trained:
+def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trained:
     """Reads the rows of one point, as `load` does."""
     try:
         tables = [
@@ -185,7 +185,7 @@ def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, Selectio
 
 
 def with_tests(
-    storage: store.Storage,
+    storage: files.Storage,
     sweep: grid.Sweep,
     trained: Sequence[Trained],
     result: Selection,
@@ -239,7 +239,7 @@ def _with_hours(rows: store.Rows) -> store.Rows:
     return rows | {"hours": [second / 3600 for second in rows["training_seconds"]]}
 
 
-def _tests(storage: store.Storage, record: store.Record) -> store.Rows:
+def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
     try:
         return _with_hours(store.rows(storage, record, "test"))
     except store.Damaged:

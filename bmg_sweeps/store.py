@@ -1,4 +1,4 @@
-"""Records: what points leave in storage. The only module that knows the files.
+"""Records: what points leave in storage. The only module that knows their objects.
 
 A record is a folder, `<storage>/<trainer>/<point id>/`:
 
@@ -22,22 +22,17 @@ import gzip
 import hashlib
 import io
 import json
-import os
-import pathlib
-import posixpath
 import socket
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import fsspec
 import numpy as np
 import psutil
 
-from bmg_sweeps import errors
+from bmg_sweeps import files
 
-_TEMPORARY = ".tmp-"
 LEASE_SECONDS = 180.0  # An attempt that has not committed for so long is lost.
 TRIES = 2  # Attempts that may raise before a point counts as failed.
 
@@ -55,106 +50,6 @@ class Stale(Exception):
 
 class Damaged(Exception):
     """An object of the record is missing, or not as it was written."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Storage:
-    """A folder on a file system that fsspec knows."""
-
-    uri: str
-    fs: fsspec.AbstractFileSystem
-    root: str
-
-    @property
-    def is_local(self) -> bool:
-        """Whether files can be renamed and linked, rather than only put."""
-        return "file" in self.fs.protocol
-
-    def path(self, *parts: str) -> str:
-        """Joins names below the root."""
-        return posixpath.join(self.root, *parts)
-
-    def read(self, *parts: str) -> bytes:
-        """Returns the whole of an object."""
-        return self.fs.cat_file(self.path(*parts))
-
-    def replace(self, data: bytes, *parts: str) -> None:
-        """Writes an object so that readers see the old or the new one, whole."""
-        path = self.path(*parts)
-        if not self.is_local:
-            self.fs.pipe_file(path, data)
-            return
-        temporary = _write_temporary(path, data)
-        os.replace(temporary, path)
-
-    def create(self, data: bytes, *parts: str) -> None:
-        """Writes an object that does not exist, whole.
-
-        Raises:
-            FileExistsError: it does.
-        """
-        path = self.path(*parts)
-        if not self.is_local:
-            self.fs.pipe_file(path, data, mode="create")
-            return
-        temporary = _write_temporary(path, data)
-        try:
-            os.link(temporary, path)
-        finally:
-            os.unlink(temporary)
-
-    def sizes(self, *parts: str) -> dict[str, int]:
-        """Lists the objects in a folder, with their sizes in bytes."""
-        try:
-            entries = self.fs.ls(self.path(*parts), detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        return {posixpath.basename(e["name"]): e["size"] or 0 for e in entries}
-
-    def remove(self, *parts: str) -> None:
-        """Deletes an object if it is there."""
-        with contextlib.suppress(FileNotFoundError):
-            self.fs.rm_file(self.path(*parts))
-
-
-def open_storage(uri: str) -> Storage:
-    """Opens a folder or an fsspec URI; it need not exist yet.
-
-    Args:
-        uri: a path, or such as "s3://bucket/runs".
-
-    Returns:
-        The storage, with an absolute root.
-
-    Raises:
-        UserError: there is no such kind of file system.
-    """
-    try:
-        # Records change under the eyes of those who list them.
-        fs, root = fsspec.core.url_to_fs(uri, use_listings_cache=False)
-    except (ValueError, ImportError) as error:
-        raise errors.UserError(f"--storage {uri}: {error}") from error
-    return Storage(uri, fs, root)
-
-
-def check_writable(storage: Storage) -> None:
-    """Writes an object as records are written, and deletes it.
-
-    Args:
-        storage: that is about to be written.
-
-    Raises:
-        UserError: it cannot be.
-    """
-    probe = f".probe-{uuid.uuid4().hex}"
-    try:
-        storage.create(b"", probe)
-        storage.remove(probe)
-    except OSError as error:
-        raise errors.UserError(
-            f"--storage {storage.uri}: expected a folder that can be written "
-            f"({error.strerror or error})"
-        ) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,6 +80,32 @@ class Record:
     def begins_anew(self) -> bool:
         """Whether there is nothing that a next attempt could go on from."""
         return bool(self.damage) or (self.failure or {}).get("kind") == "diverged"
+
+    @property
+    def revisions(self) -> list[str]:
+        """The code revisions that it was made by."""
+        return _all_of(self.provenance, "revisions", "revision")
+
+    @property
+    def devices(self) -> list[str]:
+        """The models of the devices that it was made on."""
+        return _all_of(self.provenance, "devices", "device")
+
+    @property
+    def hours(self) -> float:
+        """Time that training took, without compiling and evaluating."""
+        return self.progress.get("hours", 0.0)
+
+    @property
+    def pack_width(self) -> int | None:
+        """Width of the pack that it must go on in; None where it may begin anew.
+
+        The last bits of a program's numbers depend on its width.
+        """
+        if "left_pack" in self.provenance:
+            return 1
+        goes_on = self.progress and not self.begins_anew
+        return self.provenance.get("pack_width", 1) if goes_on else None
 
     def is_leased(self) -> bool:
         """Whether a process that may still be alive works on it."""
@@ -223,7 +144,7 @@ def status(record: Record, stop: Mapping[str, float], code: str | None = None) -
     return "missing"
 
 
-def declare(storage: Storage, trainer: str, point_id: str, gin_text: str) -> None:
+def declare(storage: files.Storage, trainer: str, point_id: str, gin_text: str) -> None:
     """Writes a point's gin text, once; a record begins with it.
 
     Args:
@@ -236,12 +157,12 @@ def declare(storage: Storage, trainer: str, point_id: str, gin_text: str) -> Non
         storage.create(gin_text.encode(), trainer, point_id, "point.gin")
 
 
-def gin_text(storage: Storage, trainer: str, point_id: str) -> str:
+def gin_text(storage: files.Storage, trainer: str, point_id: str) -> str:
     """Reads the text that `declare` wrote."""
     return storage.read(trainer, point_id, "point.gin").decode()
 
 
-def read(storage: Storage, trainer: str, point_id: str) -> Record:
+def read(storage: files.Storage, trainer: str, point_id: str) -> Record:
     """Reads a record's newest manifest, and looks whether its objects are whole.
 
     Args:
@@ -262,7 +183,7 @@ def read(storage: Storage, trainer: str, point_id: str) -> Record:
             return again
 
 
-def _read(storage: Storage, trainer: str, point_id: str) -> tuple[Record, Any]:
+def _read(storage: files.Storage, trainer: str, point_id: str) -> tuple[Record, Any]:
     """Reads a record once; returns what it saw beside it, to tell whether it moved."""
     sizes = storage.sizes(trainer, point_id)
     names = sorted(name for name in sizes if name.startswith("manifest-"))
@@ -288,7 +209,7 @@ def _read(storage: Storage, trainer: str, point_id: str) -> tuple[Record, Any]:
     return Record(trainer, point_id, manifest, damage), (names[-1], data)
 
 
-def scan(storage: Storage, keys: Sequence[tuple[str, str]]) -> dict[str, Record]:
+def scan(storage: files.Storage, keys: Sequence[tuple[str, str]]) -> dict[str, Record]:
     """Reads the records of many points.
 
     Args:
@@ -301,7 +222,7 @@ def scan(storage: Storage, keys: Sequence[tuple[str, str]]) -> dict[str, Record]
     return {point_id: read(storage, trainer, point_id) for trainer, point_id in keys}
 
 
-def rows(storage: Storage, record: Record) -> Rows:
+def rows(storage: files.Storage, record: Record, table: str = "rows") -> Rows:
     """Reads all committed rows of a record.
 
     Args:
@@ -314,12 +235,12 @@ def rows(storage: Storage, record: Record) -> Rows:
     Raises:
         Damaged: the object is missing or not as it was written.
     """
-    if record.manifest.get("rows") is None:
+    if record.manifest.get(table) is None:
         return {}
-    return json.loads(gzip.decompress(_object(storage, record, "rows")))
+    return json.loads(gzip.decompress(_object(storage, record, table)))
 
 
-def state(storage: Storage, record: Record) -> list[np.ndarray] | None:
+def state(storage: files.Storage, record: Record) -> list[np.ndarray] | None:
     """Reads the last committed state of a record.
 
     Args:
@@ -342,7 +263,7 @@ def state(storage: Storage, record: Record) -> list[np.ndarray] | None:
 class Attempt:
     """A process's hold on a record, from `begin` to the commit that releases it."""
 
-    def __init__(self, storage: Storage, record: Record) -> None:
+    def __init__(self, storage: files.Storage, record: Record) -> None:
         """Use `begin`."""
         self._storage = storage
         self._key = (record.trainer, record.id)
@@ -362,6 +283,8 @@ class Attempt:
         progress: Mapping[str, float] | None = None,
         state: Sequence[np.ndarray] | None = None,
         rows: Rows | None = None,
+        validation: Rows | None = None,
+        test: Rows | None = None,
         provenance: Mapping[str, Any] | None = None,
         failure: Mapping[str, Any] | None = None,
         release: bool = False,
@@ -391,6 +314,9 @@ class Attempt:
             manifest["state"] = self._put("state", "npz", _npz(state))
         if rows is not None:
             manifest["rows"] = self._put("rows", "json.gz", _json_gz(rows))
+        for name, table in (("validation", validation), ("test", test)):
+            if table is not None:
+                manifest[name] = self._put(name, "json.gz", _json_gz(table))
         if provenance is not None:
             manifest["provenance"] = dict(provenance)
         self._storage.replace(_json(manifest), *self._key, self._name())
@@ -412,7 +338,7 @@ class Attempt:
         Readers may be on their way to those, or a later attempt may have begun with
         them; its own objects are never touched.
         """
-        parts = ("state", "rows")
+        parts = ("state", "rows", "validation", "test")
         manifests = (before, self._manifest)
         used = {m[p]["name"] for m in manifests for p in parts if m.get(p)}
         for name in self._storage.sizes(*self._key):
@@ -433,7 +359,7 @@ class Attempt:
         return [_attempt(name) for name in names if name.startswith("manifest-")]
 
 
-def begin(storage: Storage, record: Record) -> Attempt:
+def begin(storage: files.Storage, record: Record) -> Attempt:
     """Takes hold of a point, if nobody else has.
 
     Args:
@@ -460,11 +386,16 @@ def begin(storage: Storage, record: Record) -> Attempt:
     return attempt
 
 
+def _all_of(provenance: Mapping[str, Any], several: str, one: str) -> list[str]:
+    """Returns what all attempts noted, or the only one did."""
+    return list(provenance.get(several, [provenance[one]] if one in provenance else []))
+
+
 def _attempt(manifest_name: str) -> int:
     return int(manifest_name.removeprefix("manifest-").removesuffix(".json"))
 
 
-def _object(storage: Storage, record: Record, part: str) -> bytes:
+def _object(storage: files.Storage, record: Record, part: str) -> bytes:
     item = record.manifest[part]
     try:
         data = storage.read(record.trainer, record.id, item["name"])
@@ -473,22 +404,6 @@ def _object(storage: Storage, record: Record, part: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != item["sha256"]:
         raise Damaged(f"{item['name']}: not the bytes that were written")
     return data
-
-
-def _write_temporary(path: str, data: bytes) -> str:
-    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # A name that no reader of manifests, states or rows would take for one of them.
-    temporary = f"{posixpath.dirname(path)}/{_TEMPORARY}{uuid.uuid4().hex}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    return temporary
 
 
 def _json(value: Any) -> bytes:

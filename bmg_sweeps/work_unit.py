@@ -25,7 +25,7 @@ from typing import Any
 import gin
 import jax
 
-from bmg_sweeps import errors, pack, programs, store
+from bmg_sweeps import errors, files, pack, programs, store
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
 
 
 def run(
-    storage: store.Storage,
+    storage: files.Storage,
     task: Task,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, str]:
@@ -103,14 +103,9 @@ def run(
 
 
 def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
-    """Chooses the points that train together next, and the width of their pack.
-
-    Points that go on from a checkpoint keep the width that made it: the last bits of a
-    program's numbers depend on its width.
-    """
-    widths = {record.id: _recorded_width(record) for record in records}
-    width = widths[records[0].id]
-    alike = [record for record in records if widths[record.id] == width]
+    """Chooses the points that train together next, and the width of their pack."""
+    width = records[0].pack_width
+    alike = [record for record in records if record.pack_width == width]
     if width is None:
         width = task.pack or _fitting_width(storage, alike[0])
         width = min(width, len(alike))
@@ -121,14 +116,6 @@ def _bound(storage, record) -> tuple[types.ModuleType, Any]:
     """Binds a point as its record says."""
     gin_text = store.gin_text(storage, record.trainer, record.id)
     return bind(record.trainer, gin_text)
-
-
-def _recorded_width(record: store.Record) -> int | None:
-    """Returns the width that a point must go on with; None where it may begin anew."""
-    if "left_pack" in record.provenance:
-        return 1
-    goes_on = record.progress and not record.begins_anew
-    return record.provenance.get("pack_width", 1) if goes_on else None
 
 
 def _fitting_width(storage, record) -> int:

@@ -131,6 +131,7 @@ PLATFORM = (
     "commands",
     "errors",
     "figures",
+    "files",
     "grid",
     "launch",
     "paper",

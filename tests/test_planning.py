@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from bmg_sweeps import errors, grid, paths, planning, point, store
+from bmg_sweeps import errors, files, grid, paths, planning, point, store
 
 TRAINER = """
 class Config:
@@ -54,7 +54,7 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def choose(**choice):

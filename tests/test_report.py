@@ -10,7 +10,7 @@ import pytest
 import rich.console
 from matplotlib import image
 
-from bmg_sweeps import figures, grid, paper, planning, report, selection, store
+from bmg_sweeps import figures, files, grid, paper, planning, report, selection, store
 from bmg_sweeps.point import Point
 
 BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
@@ -51,7 +51,7 @@ def anchors(monkeypatch):
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def toy_point(arm, seed):

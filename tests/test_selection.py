@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from bmg_sweeps import grid, planning, selection, store
+from bmg_sweeps import files, grid, planning, selection, store
 from bmg_sweeps.point import Point
 
 BUDGETS = (50, 100)
@@ -29,7 +29,7 @@ def sweep(mode="max", over=("seed",)):
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def toy_point(rate, seed=0, kind="a", **values):

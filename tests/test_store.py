@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from bmg_sweeps import errors, store
+from bmg_sweeps import errors, files, store
 
 KEY = ("trainer", "0123456789ab")
 STOP = {"env_steps": 100}
@@ -21,7 +21,7 @@ ROWS = {"env_steps": [10, 20], "total_reward": [0.5, None]}
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def begin(storage):
@@ -87,7 +87,7 @@ def test_a_kill_at_any_write_of_a_commit_leaves_the_last_or_the_next(
     """Whatever number of a commit's writes come through, the record is whole."""
     attempt = begin(storage)
     commit(attempt, 20, fill=1.0)
-    replace, written = store.Storage.replace, []
+    replace, written = files.Storage.replace, []
 
     def replace_until_killed(self, data, *parts):
         if len(written) == survivor:
@@ -96,7 +96,7 @@ def test_a_kill_at_any_write_of_a_commit_leaves_the_last_or_the_next(
         replace(self, data, *parts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.Storage, "replace", replace_until_killed)
+        patch.setattr(files.Storage, "replace", replace_until_killed)
         with contextlib.suppress(KeyboardInterrupt):
             commit(attempt, 30, fill=2.0)
     record = store.read(storage, *KEY)
@@ -167,7 +167,8 @@ def test_an_attempt_taken_over_between_check_and_commit_harms_nothing(
 def test_the_lease_of_a_dead_process_does_not_bind(storage):
     """A killed worker's point is free at once, not when its lease expires."""
     code = (
-        "import sys; from bmg_sweeps import store; s = store.open_storage(sys.argv[1]);"
+        "import sys; from bmg_sweeps import files, store;"
+        "s = files.open_storage(sys.argv[1]);"
         f"store.begin(s, store.read(s, *{KEY!r}))"
     )
     subprocess.run([sys.executable, "-c", code, storage.root], check=True, timeout=60)
@@ -192,7 +193,7 @@ def test_what_a_killed_write_left_is_not_taken_for_a_manifest(storage, content):
     """A temporary file, empty or whole, changes nothing for anybody."""
     attempt = begin(storage)
     commit(attempt)
-    store._write_temporary(storage.path(*KEY, "manifest-0001.json"), content)
+    files._write_temporary(storage.path(*KEY, "manifest-0001.json"), content)
     assert store.read(storage, *KEY).progress == {"env_steps": 20}
     commit(attempt, 30, release=True)
     assert begin(storage).number == 2
@@ -203,18 +204,18 @@ def test_a_commit_while_a_record_is_read_is_not_damage(storage, monkeypatch):
     attempt = begin(storage)
     commit(attempt)
     commits = iter([30, 40, 50, 60, 70])
-    sizes = store.Storage.sizes
+    sizes = files.Storage.sizes
 
     def list_and_commit(self, *parts):
         found = sizes(self, *parts)
         with monkeypatch.context() as patch:
-            patch.setattr(store.Storage, "sizes", sizes)  # The commit lists, too.
+            patch.setattr(files.Storage, "sizes", sizes)  # The commit lists, too.
             for steps in [next(commits, None), next(commits, None)]:
                 if steps:
                     commit(attempt, steps)
         return found
 
-    monkeypatch.setattr(store.Storage, "sizes", list_and_commit)
+    monkeypatch.setattr(files.Storage, "sizes", list_and_commit)
     record = store.read(storage, *KEY)
     assert record.damage is None
     assert record.progress == {"env_steps": 70}
@@ -315,20 +316,20 @@ def test_a_point_is_done_on_every_axis_of_the_stop_rule(storage):
 def test_a_storage_that_cannot_be_written_is_refused(tmp_path):
     """A file where the folder should be: one line with the path."""
     (tmp_path / "runs").write_text("")
-    storage = store.open_storage(str(tmp_path / "runs"))
+    storage = files.open_storage(str(tmp_path / "runs"))
     with pytest.raises(errors.UserError, match=r"--storage .*runs: expected a folder"):
-        store.check_writable(storage)
+        files.check_writable(storage)
 
 
 def test_an_unknown_file_system_is_refused():
     """One line, with the URI."""
     with pytest.raises(errors.UserError, match=r"--storage nosuch://x"):
-        store.open_storage("nosuch://x")
+        files.open_storage("nosuch://x")
 
 
 def test_records_on_object_storage_need_no_rename():
     """The same promises with single puts, on fsspec's file system in memory."""
-    storage = store.open_storage("memory://runs")
+    storage = files.open_storage("memory://runs")
     assert not storage.is_local
     commit(begin(storage), steps=100, release=True)
     record = store.read(storage, *KEY)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import trainers
-from bmg_sweeps import store, work_unit
+from bmg_sweeps import files, store, work_unit
 
 STOP = {"env_steps": 60}
 
@@ -24,7 +24,7 @@ def toy():
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def declare(storage, point_id, seed=0, rate=0.1, nan_at=0, width=3):
