@@ -134,6 +134,39 @@ def report_(options: argparse.Namespace) -> None:
         _say(f"Curves: {options.storage.path('reports', name)}")
 
 
+def _report_all(options: argparse.Namespace) -> None:
+    """Writes a page for every sweep with this scale, and one that leads to them."""
+    entries = []
+    for name in paths.sweep_names():
+        if options.scale not in paths.load_sweep(name).scales:
+            continue
+        chosen = planning.choose(name, _choice(options))
+        trained = selection.load(options.storage, chosen)
+        _write_html(options, chosen, trained, _results(options, chosen, trained))
+        entries.append((f"{_report_name(options, chosen)}.html", chosen, trained))
+    from bmg_sweeps import page
+
+    data = page.index(entries, _using(options)).encode()
+    options.storage.replace(data, "reports", "index.html")
+    _say(f"Reports: {options.storage.path('reports', 'index.html')}")
+
+
+def _write_html(options, chosen, trained, results) -> str:
+    """Writes a sweep's page into the storage; returns where it is."""
+    from bmg_sweeps import page
+
+    name = f"{_report_name(options, chosen)}.html"
+    data = page.page(chosen, trained, results, _heading(options, chosen)).encode()
+    options.storage.replace(data, "reports", name)
+    return options.storage.path("reports", name)
+
+
+def _report_name(options: argparse.Namespace, chosen: planning.Chosen) -> str:
+    is_part = options.where or options.gin or options.seeds or options.stop
+    part = "-part" if is_part else ""
+    return f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}"
+
+
 def best(options: argparse.Namespace) -> None:
     """Prints the selected configurations, as gin text or as JSON."""
     chosen = _choose(options)
