@@ -8,8 +8,8 @@ used, so that listing, planning and status answer at once.
 
 import argparse
 import dataclasses
-import functools
 import json
+import pathlib
 import shlex
 
 import rich.console
@@ -223,28 +223,29 @@ def rerun(options: argparse.Namespace) -> int:
 def _launch(options, chosen, say_report: bool = True) -> int:
     """Runs a plan, exports it, and says what came of it."""
     plan = planning.plan(options.storage, chosen, options.retry)
-    structures = len({points_module.structure(p) for p in plan.to_run})
-    _say(_using(options))
-    for one in chosen:
-        _say(f"{one.name}: stop at {planning.amounts(one.stop)}")
-    _say(f"{_counted(plan)}; {len(plan.to_run)} to run, of {structures} structures")
+    pack = _pack(options, plan)
+    _say_plan(options, chosen, plan)
     if options.dry_run:
         planning.check(plan.to_run)
         return 0
     files.check_writable(options.storage)
+    from bmg_sweeps import cluster, progress, tracking
     from bmg_sweeps import launch as launching
-    from bmg_sweeps import progress, tracking
 
     outcome = None
     if plan.to_run or "running" in plan.counts():
         outcome = launching.run(
             options.storage,
             plan,
-            launching.Resources(
-                address=options.address, cpus=options.cpus, gpus=options.gpus
+            cluster.Resources(
+                address=options.address,
+                cpus=options.cpus,
+                gpus=options.gpus,
+                autoscaling=options.autoscaling,
             ),
+            pack=pack,
             retry=options.retry,
-            watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
+            watch=lambda: progress.watch(options.storage, plan, chosen, CONSOLE),
         )
         for line in outcome.lost:
             _say(f"  {line}")
@@ -254,10 +255,45 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
-        knows = chosen[0].sweep.select.axis in chosen[0].stop
-        verb = "report" if knows else "status"
-        _say(f"Next: {_command(options, verb, chosen[0].name)}")
+        for one in chosen:
+            knows = one.sweep.select.axis in one.stop
+            verb = "report" if knows else "status"
+            _say(f"Next: {_command(options, verb, one.name)}")
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
+
+
+def _say_plan(options, chosen, plan: planning.Plan) -> None:
+    """Prints what will be run, how long that may take, and what others run."""
+    structures = len({points_module.structure(p) for p in plan.to_run})
+    _say(_using(options))
+    for one in chosen:
+        _say(f"{one.name}: stop at {planning.amounts(one.stop)}")
+    hours = planning.hours_to_run(plan) if plan.to_run else None
+    about = f", about {hours:.2g} h of training in all" if hours else ""
+    to_run = f"{len(plan.to_run)} to run, of {structures} structures{about}"
+    _say(f"{_counted(plan)}; {to_run}")
+    owners: dict[str, int] = {}
+    for i, status_ in plan.statuses.items():
+        if status_ == "running":
+            owner = plan.records[i].owner
+            owners[owner] = owners.get(owner, 0) + 1
+    for owner, number in owners.items():
+        _say(
+            f"{number} of them run under {owner}; this launch waits for them, and runs "
+            f"what they leave"
+        )
+
+
+def _pack(options: argparse.Namespace, plan: planning.Plan) -> int | None:
+    """Returns how many points train together; None is for the device to decide."""
+    if not any("hours" in stop for stop in plan.stops.values()):
+        return options.pack
+    if (options.pack or 1) > 1:
+        raise errors.UserError(
+            f"--pack {options.pack}: expected 1, as the stop rule counts hours, and "
+            f"those of a pack are not its points' own"
+        )
+    return 1
 
 
 def _results(options, chosen, trained) -> list[selection.Selection]:

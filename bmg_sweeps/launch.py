@@ -40,7 +40,7 @@ def run(
     *,
     pack: int | None = None,
     retry: bool = False,
-    watch: Callable[[planning.Plan], contextlib.AbstractContextManager],
+    watch: Callable[[], contextlib.AbstractContextManager],
 ) -> Outcome:
     """Trains the missing points of a plan, until none is left or the user stops it.
 
@@ -71,7 +71,7 @@ def run(
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
     lost: list[str] = []
-    with watch(plan):
+    with watch():
         while (todo or elsewhere) and not launch.is_stopped:
             if todo:
                 busy, reasons = _run_trials(launch, todo)

@@ -82,6 +82,11 @@ class Record:
         return bool(self.damage) or (self.failure or {}).get("kind") == "diverged"
 
     @property
+    def owner(self) -> str:
+        """Who holds the lease, as they named themselves."""
+        return (self.manifest.get("lease") or {}).get("owner") or "another process"
+
+    @property
     def revisions(self) -> list[str]:
         """The code revisions that it was made by."""
         return _all_of(self.provenance, "revisions", "revision")

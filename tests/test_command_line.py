@@ -237,7 +237,7 @@ SWEEP = Sweep(
     title="A user's own",
     trainer="two_colors_actor_critic",
     scales={{"smoke": Scale(points, stop={{"env_steps": 10_000}})}},
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 1}),
+    select=Select(metric="total_reward", mode="max", budgets={{"env_steps": 1}}),
     methods={{"all": Method({{}}, tuned={{"seed": "seed"}})}},
 )
 """
