@@ -184,7 +184,7 @@ def rerun(options: argparse.Namespace) -> int:
 
 def _launch(options, chosen, say_report: bool = True) -> int:
     """Runs a plan, exports it, and says what came of it."""
-    plan = planning.plan(options.storage, chosen, options.retry)
+    plan = planning.plan(options.storage, chosen, options.retry, whole=True)
     structures = len({points_module.structure(p) for p in plan.to_run})
     _say(_using(options))
     for one in chosen:
