@@ -104,7 +104,7 @@ def train_point(config: Mapping[str, Any]) -> dict[str, str]:
         point["trainer"],
         point["id"],
         point["stop"],
-        should_stop=lambda: storage.fs.exists(storage.path(flag)),
+        should_stop=lambda: _is_stopped(storage, flag),
         retry=launch["retry"],
         launch=launch["provenance"],
     )
@@ -121,6 +121,13 @@ class _Launch:
     provenance: Mapping[str, str]
     retry: bool
     stopped: threading.Event  # Set once the user has asked to stop.
+
+
+def _is_stopped(storage: files.Storage, flag: str) -> bool:
+    """Whether trials are asked to end; a storage that does not answer asks nothing."""
+    with contextlib.suppress(files.StorageError):
+        return storage.exists(flag)
+    return False
 
 
 def _stop_flag(provenance: Mapping[str, str]) -> str:

@@ -82,11 +82,19 @@ def run(
         launch: provenance that the launch adds, such as the fingerprint of its `code`.
 
     Returns:
-        The point's status afterwards, as `store.status` says it, or "busy".
+        The point's status afterwards, as `store.status` says it, or "busy". Where
+        storage fails for long it is "missing": the point goes on from its last commit.
     """
-    launch = launch or {}
+    try:
+        return _run(storage, trainer, point_id, stop, should_stop, retry, launch or {})
+    except files.StorageError as error:
+        print(f"point {point_id} is interrupted: {error}", file=sys.stderr)
+        return "missing"
+
+
+def _run(storage, trainer, point_id, stop, should_stop, retry, launch) -> str:
     while True:
-        record = store.read(storage, trainer, point_id)
+        record = store.verify(storage, store.read(storage, trainer, point_id))
         status = store.status(record, stop, launch.get("code"))
         is_retried = retry and status in ("failed", "diverged")
         if status != "missing" and not is_retried:
@@ -96,8 +104,9 @@ def run(
         tries = 0 if is_retried else (record.failure or {}).get("tries", 0)
         retry = False
         try:
-            attempt = store.begin(storage, record)
-            _run_attempt(storage, record, attempt, stop, should_stop, launch, tries)
+            record = store.verify(storage, record, store.PARTS)
+            with store.holding(storage, record) as attempt:
+                _run_attempt(storage, record, attempt, stop, should_stop, launch, tries)
         except (store.Busy, store.Stale):
             return "busy"
 
@@ -114,8 +123,8 @@ def _run_attempt(storage, record, attempt, stop, should_stop, launch, tries) -> 
             provenance["attempt"] = attempt.number
             attempt.commit(provenance=provenance)  # Compiling may have outlasted it.
             _train(work, attempt, provenance, stop, should_stop)
-    except store.Stale:
-        raise
+    except (store.Stale, files.StorageError):
+        raise  # No fault of the point's.
     except Exception as error:
         attempt.commit(
             provenance=provenance,
@@ -170,6 +179,8 @@ def _checkpoint(storage, record, programs, provenance) -> tuple[Any, store.Rows]
     if state is None:
         provenance["restarted"] = "the checkpoint does not fit this code's state"
         return None, {}
+    if record.fallback:
+        provenance["restarted"] = f"{record.fallback}; from the commit before"
     before = record.provenance
     revisions = before.get("revisions", [before.get("revision")])
     provenance["revisions"] = list(
