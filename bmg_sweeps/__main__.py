@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--cpus", type=_count, default=1, help="of each trial")
     running.add_argument("--gpus", type=_gpus, default=0.0, help="of each trial")
     running.add_argument("--pack", type=_count, metavar="N",
-                         help="points of one structure that train together")  # fmt: skip
+                         help="points of one structure in one trial")  # fmt: skip
     running.add_argument("--autoscaling", action="store_true",
                          help="wait for nodes that are not there yet")  # fmt: skip
     running.add_argument("--retry", action="store_true",

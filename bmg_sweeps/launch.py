@@ -103,9 +103,7 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
         retry=constants["retry"],
         launch=constants["provenance"] | node,
     )
-    statuses = work_unit.run(
-        storage, task, should_stop=lambda: storage.fs.exists(storage.path(flag))
-    )
+    statuses = work_unit.run(storage, task, lambda: _is_asked(storage, flag))
     return {"busy": [i for i, status in statuses.items() if status == "busy"]}
 
 
@@ -124,6 +122,13 @@ class _Launch:
     def is_stopped(self) -> bool:
         """Whether the user has asked to stop."""
         return self.provenance["launch"] in _STOPPED
+
+
+def _is_asked(storage: files.Storage, flag: str) -> bool:
+    """Whether trials are asked to end; a storage that does not answer asks nothing."""
+    with contextlib.suppress(files.StorageError):
+        return storage.exists(flag)
+    return False
 
 
 def _stop_flag(provenance: Mapping[str, str]) -> str:

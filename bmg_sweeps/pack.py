@@ -48,6 +48,7 @@ class Lane:
     problem: str | None = None  # Why its numbers are lost.
     is_closed: bool = False  # Committed for the last time.
     is_taken_over: bool = False  # By another process.
+    is_interrupted: bool = False  # By storage, which lets nothing be committed.
 
     @contextlib.contextmanager
     def catching(self) -> Iterator[None]:
@@ -56,6 +57,8 @@ class Lane:
             yield
         except store.Stale:
             self.is_closed = self.is_taken_over = True
+        except files.StorageError:
+            self.interrupt()
         except Exception as error:
             self.fail(error)
 
@@ -101,6 +104,10 @@ class Lane:
                 "the checkpoint does not fit this code's state"
             )
             return None
+        if self.record.fallback:
+            self.provenance["restarted"] = (
+                f"{self.record.fallback}; from the commit before"
+            )
         self.rows = tables.pop("rows")
         self.evaluations = {name: table for name, table in tables.items() if table}
         return state
@@ -183,6 +190,11 @@ class Lane:
         _append(table, jax.tree.map(np.asarray, axes | row), self._seconds())
         self.provenance["evaluation_seconds"] += round(seconds, 3)
 
+    def interrupt(self) -> None:
+        """Lets go of the point as its last commit left it: the fault is not its own."""
+        self.is_closed = self.is_interrupted = True
+        self.attempt.abandon()
+
     def fail(self, error: Exception) -> None:
         """Commits why the point raised."""
         failure = _failure(error) | {"kind": "failed", "tries": self.tries + 1}
@@ -201,6 +213,8 @@ class Lane:
             )
         except store.Stale:
             self.is_taken_over = True
+        except files.StorageError:
+            self.interrupt()
 
     def _seconds(self) -> float:
         return round(self.training_seconds, 3)

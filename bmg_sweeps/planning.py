@@ -170,13 +170,19 @@ class Plan:
         return counts
 
 
-def plan(storage: files.Storage, chosen: Sequence[Chosen], retry: bool = False) -> Plan:
+def plan(
+    storage: files.Storage,
+    chosen: Sequence[Chosen],
+    retry: bool = False,
+    whole: bool = False,
+) -> Plan:
     """Subtracts what is recorded from what is wanted.
 
     Args:
         storage: of the records.
         chosen: sweeps; they may share points, which train as far as the longest asks.
         retry: whether failed and diverged points are wanted again.
+        whole: whether records are read whole, so that altered ones are missing.
 
     Returns:
         The plan.
@@ -187,7 +193,8 @@ def plan(storage: files.Storage, chosen: Sequence[Chosen], retry: bool = False) 
         for p in one.points:
             points[p.id] = p
             stops[p.id] = longest(stops.get(p.id, {}), one.stop)
-    records = store.scan(storage, [(p.trainer, p.id) for p in points.values()])
+    keys = [(p.trainer, p.id) for p in points.values()]
+    records = store.scan(storage, keys, whole)
     code = code_fingerprint()
     statuses = {i: store.status(records[i], stops[i], code) for i in points}
     wanted = {"missing"} | ({"failed", "diverged"} if retry else set())

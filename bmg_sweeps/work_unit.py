@@ -38,6 +38,11 @@ class Task:
     retry: bool = False  # Whether failed and diverged points are tried once more.
     launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
 
+    @property
+    def owner(self) -> str:
+        """How others that want the same points call who trains them."""
+        return f"launch {self.launch.get('launch', 'unknown')}"
+
 
 def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
     """Makes a point's `Config` from its gin text, and nothing of the last point's.
@@ -76,30 +81,44 @@ def run(
         should_stop: asked after every chunk; if true, the points commit and end.
 
     Returns:
-        By point id, the status afterwards, as `store.status` says it, or "busy".
+        By point id, the status afterwards, as `store.status` says it, or "busy". Where
+        storage fails for long it is "missing": the point goes on from its last commit.
     """
-    statuses: dict[str, str] = {}
+    statuses = dict.fromkeys(task.stops, "missing")
+    try:
+        _run(storage, task, should_stop, statuses)
+    except files.StorageError as error:
+        print(f"interrupted: {error}", file=sys.stderr)
+    return statuses
+
+
+def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
+    """Runs packs until nothing is left to do; keeps the statuses up to date."""
+    waiting = dict.fromkeys(task.stops)  # As an ordered set.
     forgiven: set[str] = set()  # Tried once more, as `task.retry` says.
     while True:
-        waiting = [i for i in task.stops if statuses.get(i) != "busy"]
-        records = store.scan(storage, [(task.trainer, i) for i in waiting])
+        keys = [(task.trainer, i) for i in waiting]
         todo = []
-        for i, record in records.items():
+        for i, record in store.scan(storage, keys, whole=True).items():
             status = store.status(record, task.stops[i], task.launch.get("code"))
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven
             if status == "missing" or (is_lost and status in ("failed", "diverged")):
                 todo.append(record)
         if not todo or should_stop():
-            return statuses
+            return
         members, width = _next_pack(storage, todo, task)
+        forgiven |= {record.id for record in members}
         lanes = _take(storage, members, task, statuses)
-        forgiven |= {lane.record.id for lane in lanes}
-        statuses |= {record.id: "busy" for record in members}
+        for record in members:
+            if record.id not in {lane.record.id for lane in lanes}:
+                statuses[record.id] = "busy"
+                del waiting[record.id]
         _run_pack(lanes, width, should_stop)
         for lane in lanes:
-            if not lane.is_taken_over:
-                del statuses[lane.record.id]
+            if lane.is_taken_over or lane.is_interrupted:
+                statuses[lane.record.id] = "busy" if lane.is_taken_over else "missing"
+                del waiting[lane.record.id]
 
 
 def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
@@ -131,20 +150,26 @@ def _fitting_width(storage, record) -> int:
 
 def _take(storage, members, task: Task, statuses) -> list[pack.Lane]:
     """Takes hold of the points that nobody else has."""
-    lanes = []
-    for record in members:
-        is_first_try = statuses[record.id] != "missing"
-        with contextlib.suppress(store.Busy):
-            lanes.append(
-                pack.Lane(
-                    storage=storage,
-                    record=record,
-                    attempt=store.begin(storage, record),
-                    stop=task.stops[record.id],
-                    tries=0 if is_first_try else (record.failure or {}).get("tries", 0),
-                    provenance=dict(task.launch),
+    lanes: list[pack.Lane] = []
+    try:
+        for record in members:
+            record = store.verify(storage, record, store.PARTS)
+            failure = record.failure if statuses[record.id] == "missing" else None
+            with contextlib.suppress(store.Busy):
+                lanes.append(
+                    pack.Lane(
+                        storage=storage,
+                        record=record,
+                        attempt=store.begin(storage, record, task.owner),
+                        stop=task.stops[record.id],
+                        tries=(failure or {}).get("tries", 0),
+                        provenance=dict(task.launch),
+                    )
                 )
-            )
+    except files.StorageError:
+        for lane in lanes:
+            lane.interrupt()
+        raise
     return lanes
 
 
