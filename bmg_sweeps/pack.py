@@ -188,7 +188,7 @@ class Lane:
         row = {f"{split}_{name}": value for name, value in metrics.items()}
         table = self.evaluations.setdefault(split, {})
         _append(table, jax.tree.map(np.asarray, axes | row), self._seconds())
-        self.provenance["evaluation_seconds"] += round(seconds, 3)
+        self.provenance["evaluation_seconds"] += round(seconds, 6)
 
     def interrupt(self) -> None:
         """Lets go of the point as its last commit left it: the fault is not its own."""
