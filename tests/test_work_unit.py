@@ -258,6 +258,15 @@ def test_an_axis_that_the_trainer_does_not_count_is_named(storage):
     assert message == "stop rule frames: expected one of the axes env_steps, hours"
 
 
+def test_a_stop_rule_holds_on_each_of_its_axes(storage):
+    """Sixty steps are done in no time; a second of training takes many more."""
+    stop = {"env_steps": 60, "hours": 0.2 / 3600}
+    assert run(storage, declare(storage, "a"), stop) == "done"
+    progress = store.read(storage, "toy_trainer", "a").progress
+    assert progress["env_steps"] > 60
+    assert progress["hours"] >= 0.2 / 3600
+
+
 def test_typed_keys_survive_a_checkpoint(storage):
     """A key is stored as its data and comes back as a key."""
     state = {"key": jax.random.key(7), "x": np.float32([1, 2])}
