@@ -191,7 +191,7 @@ def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
     storage.create(b"", probe)
     try:
         answers = {
-            node["NodeName"]: ray.remote(num_cpus=0)(_sees)
+            f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": ray.remote(num_cpus=0)(_sees)
             .options(scheduling_strategy=_on(node["NodeID"]))
             .remote(storage_uri(storage), probe)
             for node in nodes

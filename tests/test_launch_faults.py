@@ -17,6 +17,7 @@ import time
 import numpy as np
 import psutil
 import pytest
+import ray_cluster
 import toy_checkout
 
 from bmg_sweeps import files, store
@@ -185,3 +186,52 @@ def test_two_launches_at_once_share_the_work(checkout, undisturbed, seed):
     opened = files.open_storage(str(checkout / storage))
     for i in undisturbed:
         assert store.read(opened, "toy_trainer", i).manifest["attempt"] == 1
+
+
+def test_a_launch_outlives_its_nodes(checkout, undisturbed, monkeypatch):
+    """A node of a cluster is killed while its points train; the other goes on."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    for seed in range(2):
+        storage = f"nodes-{seed}"
+        with ray_cluster.running() as (address, kill_a_node):
+            process = toy_checkout.popen(
+                checkout, *launch(storage), "--address", address
+            )
+            wait_for_training(checkout, storage, process)
+            time.sleep(random.Random(seed).uniform(0, 5))
+            kill_a_node()
+            TALLY["kill -9 of a node"] += 1
+            output, _ = process.communicate(timeout=400)
+        assert process.returncode == 0, output
+        assert_undisturbed(records(checkout, storage), undisturbed)
+
+
+def test_a_point_that_kills_its_process_again_and_again_has_failed(checkout):
+    """As one that needs more memory than there is: the others are done."""
+    path = checkout / "trainers" / "toy_trainer.py"
+    path.write_text(path.read_text() + DEADLY)
+    points = "product(rate=(0.1, 1000.0), seed=range(2))"
+    toy_checkout.write_sweep(checkout, points, 20_000, name="deadly")
+    arguments = ["deadly", "--storage", "deadly"]
+    status, output = toy_checkout.run(checkout, "launch", *arguments, "--wandb", "off")
+    assert status == 1
+    TALLY["process killed by its own point"] += 2 * 3
+    _, output = toy_checkout.run(checkout, "status", *arguments)
+    assert "4 points: 2 done, 2 failed" in output
+    assert output.count("failed: Died: ") == 2
+    _, output = toy_checkout.run(checkout, "launch", *arguments, "--wandb", "off")
+    assert "0 to run" in output
+
+
+DEADLY = """
+
+_progress = progress
+
+
+def progress(config, state):
+    import os
+
+    if config.rate > 100 and state.env_steps > 0:
+        os.kill(os.getpid(), 9)
+    return _progress(config, state)
+"""
