@@ -21,6 +21,20 @@
 #SBATCH --requeue
 set -uo pipefail
 
+# Waits for a command, hands SIGTERM on to it, and returns its own status.
+child='' signals=0
+trap 'signals=$((signals + 1)); [[ -z "$child" ]] || kill -TERM "$child"' TERM
+attend() {
+  local before=$signals status
+  ((before == 0)) || return 143
+  "$@" &
+  child=$!
+  ((signals == before)) || kill -TERM "$child"
+  while before=$signals; wait "$child"; status=$?; ((signals > before)); do :; done
+  child=''
+  return "$status"
+}
+
 cd "${SLURM_SUBMIT_DIR:?is set by sbatch}" || exit 2
 # In which `make .venv/installed` was run; RAY_INTERFACE names a network, such as ib0.
 PATH="$PWD/.venv/bin:$PATH"
@@ -40,20 +54,6 @@ address="$ip:$((20000 + SLURM_JOB_ID % 10000))"
 export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
 RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))') || exit 2
 export RAY_AUTH_TOKEN
-
-# Waits for a command, hands SIGTERM on to it, and returns its own status.
-child='' signals=0
-trap 'signals=$((signals + 1)); [[ -z "$child" ]] || kill -TERM "$child"' TERM
-attend() {
-  local before=$signals status
-  ((before == 0)) || return 143
-  "$@" &
-  child=$!
-  ((signals == before)) || kill -TERM "$child"
-  while before=$signals; wait "$child"; status=$?; ((signals > before)); do :; done
-  child=''
-  return "$status"
-}
 
 # What a node runs: Ray in the foreground, its files where only this user sees them.
 # shellcheck disable=SC2016

@@ -103,13 +103,13 @@ def test_the_aws_file_opens_nothing_but_ssh():
 
 
 def test_the_aws_file_installs_as_the_makefile_does():
-    """The environment is made by make, and what is added keeps to its versions."""
+    """The environment is made by make; what is added has what the autoscaler needs."""
     commands = load("ray_cluster.yaml")["setup_commands"]
     assert "cd bmg_sweeps && make .venv/installed" in commands
     assert ".venv/installed:" in (ROOT / "Makefile").read_text()
     (pip,) = [c for c in commands if "pip install" in c]
-    assert "-c requirements.txt" in pip
-    assert "ray[default]" in pip  # The autoscaler is not in ray[tune].
+    assert commands.index(pip) > commands.index("cd bmg_sweeps && make .venv/installed")
+    assert {"ray[default]", "boto3", "s3fs"} < set(shlex.split(pip))
     for command in commands:
         subprocess.run(["bash", "-n", "-c", command], check=True)
 
@@ -253,6 +253,8 @@ if name == "python" and "ray.nodes" in arguments[1]:
         until_terminated(143)
     while log.read_text().count('["ray", ') < int(arguments[3]):
         time.sleep(0.01)
+    if os.environ["NODES"] == "fail":
+        sys.exit(1)
 if name == "python" and arguments[:3] == ["-m", "bmg_sweeps", "launch"]:
     if os.environ["LAUNCH"] == "waits":
         until_terminated(1)
@@ -310,6 +312,7 @@ class Job:
                 "IP": "192.0.2.1",
                 "STATE": "RUNNING",
                 "REQUEUE": "0",
+                "SECONDS_TO_NAME_HOSTS": "0",
                 "NODES": "come",
                 "LAUNCH": "0",
             }
@@ -447,6 +450,26 @@ def test_a_signal_while_nodes_are_awaited_queues_the_job_again(submit):
     assert not job.notes(*LAUNCH)
     assert job.notes("ray", "TERM")
     assert job.notes(*REQUEUE)
+
+
+def test_a_signal_before_anything_has_started_queues_the_job_again(submit):
+    """Nor is a node waited for."""
+    job = submit("figure_2", SECONDS_TO_NAME_HOSTS="0.5")
+    job.await_note("scontrol", "show", "hostnames")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end()[0] == 143
+    assert not job.notes("python", "-c", AWAIT)
+    assert not job.notes(*LAUNCH)
+    assert job.notes(*REQUEUE)
+
+
+def test_where_nodes_do_not_come_up_nothing_is_launched(submit):
+    """What is wrong with them would be wrong in the next job."""
+    job = submit("figure_2", NODES="fail")
+    assert job.end()[0] == 1
+    assert len(job.notes("srun")) == 1
+    assert not job.notes(*LAUNCH)
+    assert not job.notes(*REQUEUE)
 
 
 def test_a_canceled_job_is_not_queued_again(submit):
