@@ -11,15 +11,15 @@ import itertools
 import statistics
 import sys
 
-from bmg_sweeps import store
+from bmg_sweeps import files, store
 
 
 def main(uri: str) -> None:
     """Prints the gaps with and without a compilation in between."""
-    storage = store.open_storage(uri)
+    storage = files.open_storage(uri)
     processes: dict[int, list] = {}
-    for trainer in storage.sizes():
-        for point_id in storage.sizes(trainer):
+    for trainer in storage.folders():
+        for point_id in storage.folders(trainer):
             provenance = store.read(storage, trainer, point_id).provenance
             if "ended" in provenance:
                 processes.setdefault(provenance["process"], []).append(provenance)

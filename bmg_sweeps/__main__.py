@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from bmg_sweeps import commands, errors, planning, store
+from bmg_sweeps import commands, errors, files, planning
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C.
     try:
-        options.storage = store.open_storage(options.storage)
+        options.storage = files.open_storage(options.storage)
         return options.run(options) or 0
     except errors.UserError as error:
         if options.debug:
@@ -61,7 +61,7 @@ def _amount(text: str) -> dict[str, float]:
     return {axis: amount}
 
 
-def _cpus(text: str) -> int:
+def _count(text: str) -> int:
     if not (text.isdigit() and int(text) >= 1):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0")
     return int(text)
@@ -116,8 +116,12 @@ def _parser() -> argparse.ArgumentParser:
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--address", help="of a running Ray cluster")
-    running.add_argument("--cpus", type=_cpus, default=1, help="of each trial")
+    running.add_argument("--cpus", type=_count, default=1, help="of each trial")
     running.add_argument("--gpus", type=_gpus, default=0.0, help="of each trial")
+    running.add_argument("--pack", type=_count, metavar="N",
+                         help="points of one structure in one trial")  # fmt: skip
+    running.add_argument("--autoscaling", action="store_true",
+                         help="wait for nodes that are not there yet")  # fmt: skip
     running.add_argument("--retry", action="store_true",
                          help="failed and diverged points once more")  # fmt: skip
     running.add_argument("--wandb", default="auto",
@@ -152,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--retry", action="store_true")
     add(commands.status, points, nargs="?")
     add(commands.report_, points).add_argument(
-        "--format", default="text", choices=("text", "markdown", "csv")
+        "--format", default="text", choices=("text", "markdown", "csv", "html")
     )
     add(commands.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")

@@ -26,7 +26,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, grid, paths, planning, store
+from bmg_sweeps import errors, files, grid, paths, planning, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
@@ -66,7 +66,7 @@ _SETTINGS = {
 }
 
 
-def export(storage: store.Storage, chosen: Sequence[Chosen], mode: str) -> str:
+def export(storage: files.Storage, chosen: Sequence[Chosen], mode: str) -> str:
     """Makes the W&B runs of all points that have rows, or brings them up to date.
 
     Args:
@@ -141,7 +141,7 @@ class _Run:
         return _digest([rows, self.tags, self.status, self.failure])
 
 
-def _runs(storage: store.Storage, chosen: Sequence[Chosen]) -> list[_Run]:
+def _runs(storage: files.Storage, chosen: Sequence[Chosen]) -> list[_Run]:
     """Describes the run of each point that may have rows, in the sweeps' order."""
     uses: dict[str, list[Chosen]] = {}
     for one in chosen:
@@ -205,7 +205,7 @@ def _export_all(storage, runs, mode) -> list[Mapping[str, Any] | Exception]:
     return outcomes
 
 
-def _export(storage: store.Storage, run: _Run, mode: str) -> Mapping[str, Any]:
+def _export(storage: files.Storage, run: _Run, mode: str) -> Mapping[str, Any]:
     """Makes one run as its record is; returns what is remembered of it, if any."""
     folder = _folder(storage)
     if _is_current(run, mode, folder):
@@ -285,7 +285,7 @@ def _rows_online(run: _Run, rows: store.Rows) -> int:
     return number if _digest(before) == run.remembered["rows_digest"] else 0
 
 
-def _folder(storage: store.Storage) -> pathlib.Path:
+def _folder(storage: files.Storage) -> pathlib.Path:
     """The folder of offline runs: W&B reads and writes only local ones."""
     if storage.is_local:
         return pathlib.Path(storage.root, "wandb")
@@ -302,7 +302,7 @@ def _memory(point_id: str) -> tuple[str, ...]:
     return "wandb", "exported", f"{point_id}.json"
 
 
-def _remembered(storage: store.Storage, point_id: str) -> Mapping[str, Any]:
+def _remembered(storage: files.Storage, point_id: str) -> Mapping[str, Any]:
     try:
         return json.loads(storage.read(*_memory(point_id)))
     except (FileNotFoundError, ValueError):

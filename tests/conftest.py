@@ -1,8 +1,13 @@
 """What every test runs under: strict broadcasting, and no gin left over."""
 
+import pathlib
+
 import gin
 import jax
 import pytest
+
+import trainers
+from bmg_sweeps import files
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -11,3 +16,20 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 def _clear_gin():
     yield
     gin.clear_config()
+
+
+@pytest.fixture
+def toy():
+    """The toy trainer, where trainers are looked for."""
+    trainers.__path__.append(str(pathlib.Path(__file__).parent))
+    from trainers import toy_trainer
+
+    yield toy_trainer
+    toy_trainer.FAILURES.clear()
+    trainers.__path__.pop()
+
+
+@pytest.fixture
+def storage(tmp_path):
+    """An empty storage of the test's own."""
+    return files.open_storage(str(tmp_path / "runs"))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bmg_sweeps import __main__, paths, planning, point, store
+from bmg_sweeps import __main__, files, paths, planning, point, store
 
 TRAINER = "two_colors_actor_critic"
 
@@ -82,7 +82,7 @@ def assert_one_line(result, *fragments):
         (["run", "figure_2", "--point", ""], ["12 match"]),
         (["best", "figure_2"], ["env_steps=400_000", "at most 0"]),
         (["best", "figure_2", "--budget", "env_steps=9e9"], ["at most 0"]),
-        (["best", "figure_2", "--budget", "hours=1"], ["hours=1", "env_steps=N"]),
+        (["best", "figure_2", "--budget", "frames=1"], ["frames=1", "env_steps"]),
         (["rerun", "figure_2"], ["--seeds"]),
         (["rerun", "figure_2", "--seeds", "10"], ["at most 0"]),
         (["report", "figure_2", "--format", "pdf"], ["pdf", "markdown"]),
@@ -179,7 +179,7 @@ def test_show_prints_a_points_gin_text_and_record(command, storage):
 def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, storage):
     """A truncated checkpoint: the point's id, the file, and what was found."""
     chosen = planning.choose("figure_2", planning.Choice())
-    runs = store.open_storage(storage)
+    runs = files.open_storage(storage)
     key = chosen.points[0].trainer, chosen.points[0].id
     store.begin(runs, store.read(runs, *key)).commit(
         progress={"env_steps": 400_000},
@@ -203,7 +203,7 @@ def test_a_traceback_is_shown_only_on_request(command):
 def test_best_as_json_is_json(command, storage):
     """One object for each method, with all values of the configuration."""
     chosen = planning.choose("figure_2", planning.Choice())
-    runs = store.open_storage(storage)
+    runs = files.open_storage(storage)
     for one in chosen.points:
         store.begin(runs, store.read(runs, one.trainer, one.id)).commit(
             progress={"env_steps": 400_000},
@@ -237,7 +237,7 @@ SWEEP = Sweep(
     title="A user's own",
     trainer="two_colors_actor_critic",
     scales={{"smoke": Scale(points, stop={{"env_steps": 10_000}})}},
-    select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=1),
+    select=Select(metric="total_reward", mode="max", budgets={{"env_steps": 1}}),
     methods={{"all": Method({{}}, tuned={{"seed": "seed"}})}},
 )
 """

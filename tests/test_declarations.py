@@ -129,10 +129,13 @@ def test_imports_point_one_way(folder):
 PLATFORM = (
     "__main__",
     "commands",
+    "encoding",
     "errors",
     "figures",
+    "files",
     "grid",
     "launch",
+    "manifests",
     "paper",
     "paths",
     "planning",

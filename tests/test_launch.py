@@ -16,7 +16,7 @@ import time
 import numpy as np
 import pytest
 
-from bmg_sweeps import planning, store
+from bmg_sweeps import files, planning, store
 
 SWEEP = '''
 """A small sweep for tests."""
@@ -32,7 +32,7 @@ SWEEP = Sweep(
     title="Tiny",
     trainer="two_colors_actor_critic",
     scales={"smoke": Scale(POINTS, stop={"env_steps": 300_000})},
-    select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=3),
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 3}),
     methods={"all": Method({}, tuned={"entropy_weight": "entropy_weight"})},
 )
 '''
@@ -77,7 +77,7 @@ def launch(folder, sweep, storage, *arguments):
 def records(sweep, storage):
     """Every point's record, and its state and rows without the times."""
     chosen = planning.choose(sweep, planning.Choice())
-    storage = store.open_storage(storage)
+    storage = files.open_storage(storage)
     found = {}
     for point in chosen.points:
         record = store.read(storage, point.trainer, point.id)
@@ -89,7 +89,7 @@ def records(sweep, storage):
 
 def counts(sweep, storage):
     chosen = planning.choose(sweep, planning.Choice())
-    return planning.plan(store.open_storage(storage), [chosen]).counts()
+    return planning.plan(files.open_storage(storage), [chosen]).counts()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from bmg_sweeps import errors, grid, paths, planning, point, store
+from bmg_sweeps import errors, files, grid, paths, planning, point, store
 
 TRAINER = """
 class Config:
@@ -32,7 +32,7 @@ SWEEP = Sweep(
         "smoke": Scale(SMOKE, stop={"env_steps": 100}),
         "lite": Scale(SMOKE + product(steps=(3,)) + SMOKE, stop={"env_steps": 300}),
     },
-    select=Select(metric="reward", mode="max", axis="env_steps", num_budgets=1),
+    select=Select(metric="reward", mode="max", budgets={"env_steps": 1}),
     methods={},
 )
 """
@@ -54,7 +54,7 @@ def toy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def choose(**choice):

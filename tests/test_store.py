@@ -1,27 +1,29 @@
 """Records survive whatever befalls the process that writes them."""
 
 import contextlib
+import gzip
+import hashlib
 import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import zipfile
 
 import numpy as np
 import pytest
 
-from bmg_sweeps import errors, store
+from bmg_sweeps import errors, files, manifests, store
 
 KEY = ("trainer", "0123456789ab")
 STOP = {"env_steps": 100}
 ROWS = {"env_steps": [10, 20], "total_reward": [0.5, None]}
+MANIFEST = "manifest-0001.json"
 
 
 @pytest.fixture
 def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 def begin(storage):
@@ -35,6 +37,18 @@ def commit(attempt, steps=20, fill=1.0, **keywords):
         rows=ROWS,
         **keywords,
     )
+
+
+def the(storage, pattern):
+    """Returns the path of the newest file of the record that fits a pattern."""
+    return max(pathlib.Path(storage.path(*KEY)).glob(pattern))
+
+
+def flip(path, place=0.5):
+    """Flips a bit of the byte that lies so far into a file."""
+    data = bytearray(path.read_bytes())
+    data[int(place * len(data))] ^= 1
+    path.write_bytes(data)
 
 
 def names(storage):
@@ -87,7 +101,7 @@ def test_a_kill_at_any_write_of_a_commit_leaves_the_last_or_the_next(
     """Whatever number of a commit's writes come through, the record is whole."""
     attempt = begin(storage)
     commit(attempt, 20, fill=1.0)
-    replace, written = store.Storage.replace, []
+    replace, written = files.Storage.replace, []
 
     def replace_until_killed(self, data, *parts):
         if len(written) == survivor:
@@ -96,7 +110,7 @@ def test_a_kill_at_any_write_of_a_commit_leaves_the_last_or_the_next(
         replace(self, data, *parts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.Storage, "replace", replace_until_killed)
+        patch.setattr(files.Storage, "replace", replace_until_killed)
         with contextlib.suppress(KeyboardInterrupt):
             commit(attempt, 30, fill=2.0)
     record = store.read(storage, *KEY)
@@ -115,6 +129,7 @@ def test_a_disk_that_fills_up_harms_nothing(storage, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr(store, "RETRY_SECONDS", 0)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
@@ -167,7 +182,8 @@ def test_an_attempt_taken_over_between_check_and_commit_harms_nothing(
 def test_the_lease_of_a_dead_process_does_not_bind(storage):
     """A killed worker's point is free at once, not when its lease expires."""
     code = (
-        "import sys; from bmg_sweeps import store; s = store.open_storage(sys.argv[1]);"
+        "import sys; from bmg_sweeps import files, store;"
+        "s = files.open_storage(sys.argv[1]);"
         f"store.begin(s, store.read(s, *{KEY!r}))"
     )
     subprocess.run([sys.executable, "-c", code, storage.root], check=True, timeout=60)
@@ -192,7 +208,7 @@ def test_what_a_killed_write_left_is_not_taken_for_a_manifest(storage, content):
     """A temporary file, empty or whole, changes nothing for anybody."""
     attempt = begin(storage)
     commit(attempt)
-    store._write_temporary(storage.path(*KEY, "manifest-0001.json"), content)
+    files._write_temporary(storage.path(*KEY, "manifest-0001.json"), content)
     assert store.read(storage, *KEY).progress == {"env_steps": 20}
     commit(attempt, 30, release=True)
     assert begin(storage).number == 2
@@ -203,18 +219,18 @@ def test_a_commit_while_a_record_is_read_is_not_damage(storage, monkeypatch):
     attempt = begin(storage)
     commit(attempt)
     commits = iter([30, 40, 50, 60, 70])
-    sizes = store.Storage.sizes
+    sizes = files.Storage.sizes
 
     def list_and_commit(self, *parts):
         found = sizes(self, *parts)
         with monkeypatch.context() as patch:
-            patch.setattr(store.Storage, "sizes", sizes)  # The commit lists, too.
+            patch.setattr(files.Storage, "sizes", sizes)  # The commit lists, too.
             for steps in [next(commits, None), next(commits, None)]:
                 if steps:
                     commit(attempt, steps)
         return found
 
-    monkeypatch.setattr(store.Storage, "sizes", list_and_commit)
+    monkeypatch.setattr(files.Storage, "sizes", list_and_commit)
     record = store.read(storage, *KEY)
     assert record.damage is None
     assert record.progress == {"env_steps": 70}
@@ -226,12 +242,157 @@ def test_a_released_point_is_free(storage):
     assert begin(storage).number == 2
 
 
+def test_three_tables_are_committed_together_and_apart_from_each_other(storage):
+    """What a commit does not name stays as it was."""
+    attempt = begin(storage)
+    validation, test = {"env_steps": [10], "score": [1.5]}, {"env_steps": [10]}
+    commit(attempt, validation=validation, test=test)
+    longer = {"env_steps": [10, 20], "score": [1.5, 2.5]}
+    attempt.commit(validation=longer, release=True)
+    record = store.read(storage, *KEY)
+    assert store.rows(storage, record) == ROWS
+    assert store.rows(storage, record, "validation") == longer
+    assert store.rows(storage, record, "test") == test
+    assert "validation-0001-000002.json.gz" in names(storage)
+
+
+def test_a_record_without_evaluations_has_none(storage):
+    """Their tables are empty, not an error."""
+    commit(begin(storage), release=True)
+    record = store.read(storage, *KEY)
+    assert store.rows(storage, record, "validation") == {}
+    assert store.rows(storage, record, "test") == {}
+
+
+def test_records_of_before_are_read_and_continued(storage):
+    """Their manifests have no check, nor a commit before, and leases no token."""
+    commit(begin(storage), steps=100)
+    path = pathlib.Path(storage.path(*KEY, MANIFEST))
+    manifest = json.loads(path.read_text())
+    for field in ("check", "previous"):
+        del manifest[field]
+    del manifest["lease"]["token"]
+    path.write_text(json.dumps(manifest))
+    record = store.read(storage, *KEY)
+    assert record.damage is None
+    assert record.is_leased()
+    assert store.status(record, STOP) == "done"
+    assert store.rows(storage, record) == ROWS
+
+
+@pytest.mark.parametrize("harm", [flip, os.unlink, lambda p: os.truncate(p, 50)])
+@pytest.mark.parametrize("part", store.PARTS)
+def test_a_damaged_object_costs_one_commit(storage, part, harm):
+    """The record falls back on the commit before, goes on, and says why."""
+    attempt = begin(storage)
+    for steps in (10, 20, 100):
+        commit(attempt, steps, fill=steps, validation=ROWS, test=ROWS)
+    attempt.commit(provenance={"code": "abc"}, release=True)  # Changes no object.
+    path = the(storage, f"{part}-*")
+    harm(path)
+    record = store.verify(storage, store.read(storage, *KEY), store.PARTS)
+    assert path.name in record.fallback
+    assert len(record.fallback.splitlines()) == 1
+    assert record.damage is None
+    assert record.progress == {"env_steps": 20}
+    assert record.provenance == {"code": "abc"}
+    assert store.status(record, STOP) == "missing"
+    again = store.begin(storage, record)
+    again.commit(provenance={})
+    record = store.read(storage, *KEY)
+    assert (record.fallback, record.progress) == (None, {"env_steps": 20})
+    assert store.state(storage, record)[1] == 20
+    assert not path.exists()
+
+
+def test_damage_to_the_commit_before_as_well_begins_the_point_anew(storage):
+    """Two copies are lost; the first that was is named."""
+    attempt = begin(storage)
+    commit(attempt, 10, release=False)
+    commit(attempt, 100, release=True)
+    for path in pathlib.Path(storage.path(*KEY)).glob("rows-*"):
+        flip(path)
+    record = store.verify(storage, store.read(storage, *KEY))
+    assert "rows-0001-000002.json.gz" in record.damage
+    assert store.status(record, STOP) == "missing"
+    begun = store.begin(storage, record)
+    assert begun.number == 2
+    begun.commit(provenance={})
+    assert store.read(storage, *KEY).progress == {}
+
+
+def test_a_flipped_bit_in_a_table_of_a_done_point_is_found_by_verifying(storage):
+    """The cheap look sees names and sizes; the scan of a launch looks whole."""
+    commit(begin(storage), steps=100, release=True)
+    flip(the(storage, "rows-*"))
+    for whole, expected in ((False, "done"), (True, "missing")):
+        record = store.scan(storage, [KEY], whole)[KEY[1]]
+        assert store.status(record, STOP) == expected
+
+
+def test_verifying_a_whole_record_changes_nothing(storage):
+    """Nor does it read states: those may be large, and only training needs them."""
+    commit(begin(storage), steps=100, release=True)
+    flip(the(storage, "state-*"))
+    record = store.read(storage, *KEY)
+    assert store.verify(storage, record) == record
+
+
+def test_verifying_follows_a_record_that_moves(storage):
+    """Objects that a commit replaced meanwhile are no damage."""
+    attempt = begin(storage)
+    commit(attempt, 10)
+    record = store.read(storage, *KEY)
+    for steps in (20, 30, 40):
+        commit(attempt, steps)
+    record = store.verify(storage, record, store.PARTS)
+    assert (record.damage, record.fallback) == (None, None)
+    assert record.progress == {"env_steps": 40}
+
+
+@pytest.mark.parametrize("place", np.linspace(0, 0.999, 23))
+def test_a_flipped_bit_anywhere_in_a_manifest_is_damage(storage, place):
+    """Also where it would be read as another number: a manifest checks itself."""
+    commit(begin(storage), provenance={"device": "cpu"}, release=True)
+    before = store.read(storage, *KEY)
+    flip(pathlib.Path(storage.path(*KEY, MANIFEST)), place)
+    assert MANIFEST in (store.read(storage, *KEY).damage or "")
+    assert before.damage is None
+
+
+def test_a_damaged_manifest_falls_back_on_the_attempt_before(storage):
+    """While its objects are there, only the later attempt's work is lost."""
+    commit(begin(storage), 10, release=True)
+    later = begin(storage)
+    commit(later, 100)
+    flip(pathlib.Path(storage.path(*KEY, "manifest-0002.json")))
+    record = store.read(storage, *KEY)
+    assert "manifest-0002.json" in record.fallback
+    assert record.progress == {"env_steps": 10}
+    assert begin(storage).number == 3
+    assert store.read(storage, *KEY).progress == {"env_steps": 10}
+    with pytest.raises(store.Stale):
+        commit(later, 110)
+
+
+def test_a_damaged_manifest_begins_anew_when_the_attempt_before_is_gone(storage):
+    """Its objects were deleted as the later attempt went on; numbers still rise."""
+    commit(begin(storage), 10, release=True)
+    later = begin(storage)
+    for steps in (20, 30, 100):
+        commit(later, steps)
+    flip(pathlib.Path(storage.path(*KEY, "manifest-0002.json")))
+    record = store.read(storage, *KEY)
+    assert "manifest-0002.json" in record.damage
+    assert begin(storage).number == 3
+
+
 @pytest.mark.parametrize("part", ["state", "rows"])
 def test_a_truncated_object_is_noticed_named_and_counted_as_missing(storage, part):
     """A short object shows in the listing, without reading it."""
     commit(begin(storage), steps=100, release=True)
     assert store.status(store.read(storage, *KEY), STOP) == "done"
-    path = next(pathlib.Path(storage.path(*KEY)).glob(f"{part}-*"))
+    path = the(storage, f"{part}-*")
     path.write_bytes(path.read_bytes()[:-1])
     record = store.read(storage, *KEY)
     assert path.name in record.damage
@@ -244,41 +405,174 @@ def test_a_truncated_object_is_noticed_named_and_counted_as_missing(storage, par
 def test_a_flipped_bit_is_noticed_and_named(storage, part, read):
     """An object of the right length is checked against its hash when it is read."""
     commit(begin(storage), release=True)
-    path = next(pathlib.Path(storage.path(*KEY)).glob(f"{part}-*"))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    path = the(storage, f"{part}-*")
+    flip(path)
     with pytest.raises(store.Damaged, match=path.name):
         read(storage, store.read(storage, *KEY))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"attempt": "x"}'])
-def test_a_broken_manifest_is_noticed_and_begun_anew(storage, text):
-    """Garbage where the manifest was is damage, not a crash."""
+MALFORMED = {
+    "empty": "",
+    "cut": "{",
+    "list": "[]",
+    "number": "3",
+    "no text": b"\xff",
+    "deep": "[" * 10**5,
+    "deep enough": '{"attempt": 1, "provenance": ' + '{"a":' * 900 + "1" + "}" * 901,
+    "attempt": {"attempt": "x"},
+    "other attempt": {"attempt": 7},
+    "no attempt": {"attempt": None},
+    "NaN": '{"attempt": 1, "progress": {"env_steps": NaN}}',
+    "infinity": '{"attempt": 1, "progress": {"env_steps": 1e999}}',
+    "negative": {"progress": {"env_steps": -1}},
+    "huge": {"progress": {"env_steps": 10**400}},
+    "truth": {"progress": {"env_steps": True}},
+    "words": {"progress": {"env_steps": "100"}},
+    "progress": {"progress": [100]},
+    "provenance": {"provenance": "abc"},
+    "revisions": {"provenance": {"revisions": 3}},
+    "device": {"provenance": {"device": 3}},
+    "failure": {"failure": "it failed"},
+    "tries": {"failure": {"kind": "failed", "tries": "2"}},
+    "frames": {"failure": {"kind": "failed", "tries": 1, "frames": 3}},
+    "lease": {"lease": True},
+    "pid": {"lease": {"host": "a", "pid": 10**30, "started": 0.0, "expires": 0.0}},
+    "no host": {"lease": {"pid": 1, "started": 0.0, "expires": 0.0}},
+    "state": {"state": "state-0001-000001.npz"},
+    "no size": {"state": {"name": "state-0001-000001.npz", "sha256": ""}},
+    "parent": {"state": {"name": "../secret", "bytes": 6, "sha256": ""}},
+    "absolute": {"rows": {"name": "/etc/passwd", "bytes": 6, "sha256": ""}},
+    "inner": {"rows": {"name": "rows-0001-000001.npz/../../a", "bytes": 6}},
+    "other part": {
+        "rows": {"name": "state-0001-000001.npz", "bytes": 6, "sha256": ""},
+    },
+    "previous": {"previous": {"state": {"name": "../secret", "bytes": 6}}},
+}
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_manifest_is_damage_of_one_line(storage, text):
+    """Whatever stands there, nobody reads where it leads, and the point begins anew."""
     commit(begin(storage), release=True)
-    pathlib.Path(storage.path(*KEY, "manifest-0001.json")).write_text(text)
+    pathlib.Path(storage.path(*KEY[:1], "secret")).write_text("secret")
+    if isinstance(text, dict):
+        text = manifests.dump({"attempt": 1} | text)
+    data = text if isinstance(text, bytes) else text.encode()
+    pathlib.Path(storage.path(*KEY, MANIFEST)).write_bytes(data)
     record = store.read(storage, *KEY)
-    assert "manifest-0001.json" in record.damage
-    attempt = store.begin(storage, record)
-    commit(attempt, release=True)
+    assert record.damage.startswith(f"{MANIFEST}: ")
+    assert len(record.damage.splitlines()) == 1
+    assert len(record.damage) < 200
+    assert store.status(record, STOP) == "missing"
+    assert store.verify(storage, record, store.PARTS) == record
+    assert store.rows(storage, record) == {}
+    commit(begin(storage), release=True)
     assert store.read(storage, *KEY).damage is None
 
 
-def test_a_state_with_a_pickle_inside_is_refused(storage):
-    """np.load must never unpickle: an object array is an error, not code that runs."""
+def test_files_that_are_not_the_records_are_left_alone(storage):
+    """Names that only look like those of manifests or objects stop nobody."""
+    attempt = begin(storage)
+    foreign = ["manifest-x.json", "manifest-0009.json.bak", "state-x-1.npz", "notes"]
+    for name in foreign:
+        pathlib.Path(storage.path(*KEY, name)).write_text("")
+    pathlib.Path(storage.path(*KEY, "manifest-0008.json")).mkdir()
+    for steps in (10, 20, 30):
+        commit(attempt, steps)
+    assert store.read(storage, *KEY).progress == {"env_steps": 30}
+    assert set(foreign) <= set(names(storage))
+
+
+def test_a_link_is_no_object(storage):
+    """Whoever can put a link into a record cannot make it read what it leads to."""
     commit(begin(storage), release=True)
-    path = next(pathlib.Path(storage.path(*KEY)).glob("state-*"))
-    buffer = io.BytesIO()
-    np.savez(buffer, **{"0": np.array([{"a": 1}], dtype=object)})
-    path.write_bytes(buffer.getvalue())
+    path = the(storage, "state-*")
+    elsewhere = pathlib.Path(storage.root).parent / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    assert path.name in store.read(storage, *KEY).damage
+
+
+def forge(storage, part, data):
+    """Puts other bytes in a part's place, and a manifest that vouches for them."""
+    path = the(storage, f"{part}-*")
+    path.write_bytes(data)
     manifest = pathlib.Path(storage.path(*KEY, "manifest-0001.json"))
     content = json.loads(manifest.read_text())
-    content["state"]["bytes"] = len(buffer.getvalue())
-    content["state"]["sha256"] = store.hashlib.sha256(buffer.getvalue()).hexdigest()
-    manifest.write_text(json.dumps(content))
-    assert zipfile.is_zipfile(path)
-    with pytest.raises(ValueError, match="allow_pickle"):
+    del content["check"]
+    digest = hashlib.sha256(data).hexdigest()
+    content[part] |= {"bytes": len(data), "sha256": digest}
+    manifest.write_bytes(manifests.dump(content))
+
+
+def npz(compress=False, **arrays):
+    buffer = io.BytesIO()
+    (np.savez_compressed if compress else np.savez)(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def longer_than_it_is():
+    """An array of 8 bytes whose header claims 8 TB."""
+    data = npz(**{"0": np.zeros(1)})
+    return data.replace(
+        b"'shape': (1,), }" + 12 * b" ", b"'shape': (1000000000000,), }"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        npz(**{"0": np.array([{"a": 1}], dtype=object)}),
+        npz(a=np.zeros(1)),
+        npz(**{"1": np.zeros(1), "0": np.zeros(1)}),
+        npz(compress=True, **{"0": np.zeros(10**6)}),
+        longer_than_it_is(),
+        b"PK, but no archive",
+        b"",
+    ],
+    ids=["pickle", "name", "order", "bomb", "shape", "garbage", "empty"],
+)
+def test_a_state_that_is_not_arrays_is_damage_and_runs_no_code(storage, data):
+    """Whatever a manifest vouches for: one line that names the object."""
+    commit(begin(storage), release=True)
+    forge(storage, "state", data)
+    with pytest.raises(
+        store.Damaged, match=r"^state-0001-000001.npz: not a state \(.+$"
+    ):
         store.state(storage, store.read(storage, *KEY))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        gzip.compress(bytes(10**8)),
+        gzip.compress(b'{"env_steps": [1], "total_reward": [NaN]}'),
+        gzip.compress(b'{"env_steps": [1e999]}'),
+        gzip.compress(b'{"env_steps": [1, 2], "total_reward": [1]}'),
+        gzip.compress(b'{"env_steps": 3}'),
+        gzip.compress(b'{"env_steps": [[3]]}'),
+        gzip.compress(b"[1, 2]"),
+        gzip.compress(b"[" * 10**6),
+        b"no gzip",
+    ],
+    ids=[
+        "bomb",
+        "NaN",
+        "infinity",
+        "ragged",
+        "scalar",
+        "nested",
+        "list",
+        "deep",
+        "garbage",
+    ],
+)
+def test_a_table_that_is_not_columns_is_damage(storage, data):
+    """Readers of rows meet columns of one length, of finite numbers, or one line."""
+    commit(begin(storage), release=True)
+    forge(storage, "rows", data)
+    with pytest.raises(store.Damaged, match=r"^rows-0001-000001.json.gz: not a table"):
+        store.rows(storage, store.read(storage, *KEY))
 
 
 def test_not_a_number_cannot_be_written(storage):
@@ -315,22 +609,104 @@ def test_a_point_is_done_on_every_axis_of_the_stop_rule(storage):
 def test_a_storage_that_cannot_be_written_is_refused(tmp_path):
     """A file where the folder should be: one line with the path."""
     (tmp_path / "runs").write_text("")
-    storage = store.open_storage(str(tmp_path / "runs"))
+    storage = files.open_storage(str(tmp_path / "runs"))
     with pytest.raises(errors.UserError, match=r"--storage .*runs: expected a folder"):
-        store.check_writable(storage)
+        files.check_writable(storage)
 
 
 def test_an_unknown_file_system_is_refused():
     """One line, with the URI."""
     with pytest.raises(errors.UserError, match=r"--storage nosuch://x"):
-        store.open_storage("nosuch://x")
+        files.open_storage("nosuch://x")
 
 
 def test_records_on_object_storage_need_no_rename():
     """The same promises with single puts, on fsspec's file system in memory."""
-    storage = store.open_storage("memory://runs")
+    storage = files.open_storage("memory://runs")
     assert not storage.is_local
     commit(begin(storage), steps=100, release=True)
     record = store.read(storage, *KEY)
     assert store.status(record, STOP) == "done"
     assert store.state(storage, record)[1] == 100
+
+
+def test_a_scan_asks_only_once_for_all_points_that_there_are_not(storage, monkeypatch):
+    """Of 1,000 missing points none costs a request of its own."""
+    commit(begin(storage), steps=100, release=True)
+    asked = []
+    for name in ("sizes", "folders", "read"):
+        method = getattr(files.Storage, name)
+
+        def ask(self, *parts, method=method):
+            asked.append(parts)
+            return method(self, *parts)
+
+        monkeypatch.setattr(files.Storage, name, ask)
+    keys = [KEY, *(("trainer", f"missing{i}") for i in range(1000))]
+    records = store.scan(storage, keys)
+    assert len(records) == 1001
+    assert store.status(records[KEY[1]], STOP) == "done"
+    assert records["missing7"].manifest == {}
+    assert sorted(asked) == [("trainer",), KEY, (*KEY, MANIFEST)]
+
+
+@pytest.fixture
+def refusals(monkeypatch):
+    """Errors that the next writes to disk raise, one each."""
+    errors_, fsync = [], os.fsync
+    monkeypatch.setattr(store.time, "sleep", lambda seconds: None)
+
+    def refuse(descriptor):
+        if errors_:
+            raise errors_.pop(0)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    return errors_
+
+
+def test_a_commit_outlasts_writes_that_fail_for_a_while(storage, refusals):
+    """It is tried again until storage takes it, and is one commit."""
+    attempt = begin(storage)
+    commit(attempt, 10)
+    refusals += [OSError(5, "Input/output error")] * 5
+    commit(attempt, 20)
+    record = store.read(storage, *KEY)
+    assert not refusals
+    assert record.progress == {"env_steps": 20}
+    assert record.manifest["previous"]["progress"] == {"env_steps": 10}
+
+
+def test_a_point_is_let_go_of_where_storage_keeps_failing(
+    storage, refusals, monkeypatch
+):
+    """It stays as its last commit left it, without a lease, for anybody to go on."""
+    monkeypatch.setattr(store, "RETRY_SECONDS", 0)
+    attempt = begin(storage)
+    commit(attempt, 10)
+    refusals.append(OSError(5, "Input/output error"))
+    with pytest.raises(files.StorageError, match="Input/output error"):
+        commit(attempt, 20)
+    attempt.abandon()
+    record = store.read(storage, *KEY)
+    assert record.manifest["lease"] is None
+    assert record.progress == {"env_steps": 10}
+
+
+def test_what_killed_writes_left_is_deleted_when_it_is_old(storage, monkeypatch):
+    """Not before: another process may be writing it."""
+    path = storage.path(*KEY, "state-0001-000001.npz")
+    left = pathlib.Path(files._write_temporary(path, b"half"))
+    commit(begin(storage), release=True)
+    assert left.exists()
+    monkeypatch.setattr(files, "_LEFT_SECONDS", 0.0)
+    begin(storage)
+    assert not left.exists()
+
+
+def test_a_creation_that_is_repeated_finds_its_own_object(storage):
+    """As where the answer to a request was lost; another's is still a conflict."""
+    storage.create(b"mine", "object")
+    storage.create(b"mine", "object")
+    with pytest.raises(FileExistsError):
+        storage.create(b"other", "object")

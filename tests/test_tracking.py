@@ -19,7 +19,7 @@ import types
 
 import pytest
 
-from bmg_sweeps import grid, paths, planning, store, tracking
+from bmg_sweeps import files, grid, paths, planning, store, tracking
 
 KEY = "d00df00d" * 5  # Of the form of an API key.
 SECRET = "planted-secret-value"
@@ -39,7 +39,7 @@ def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
     with pytest.MonkeyPatch.context() as monkeypatch:
         home = _plant(folder, monkeypatch)
-        storage = store.open_storage(str(home / "runs"))
+        storage = files.open_storage(str(home / "runs"))
         chosen = _chosen()
         done, diverged, failed = chosen.points[:3]
         _commit(storage, done, 30, progress=400_000)
@@ -380,7 +380,7 @@ def test_a_run_of_another_program_is_not_taken_from_the_environment(
 
 
 def test_other_storages_keep_offline_runs_in_the_users_cache(chosen):
-    storage = store.open_storage("memory://tracking")
+    storage = files.open_storage("memory://tracking")
     point = chosen.points[0]
     _commit(storage, point, 3)
     line = tracking.export(storage, [chosen], "offline")
@@ -402,7 +402,7 @@ def test_importing_it_loads_neither_wandb_nor_jax():
 @pytest.fixture
 def storage(tmp_path):
     """An empty one."""
-    return store.open_storage(str(tmp_path / "runs"))
+    return files.open_storage(str(tmp_path / "runs"))
 
 
 @pytest.fixture

@@ -5,59 +5,11 @@ import pathlib
 import jax
 import numpy as np
 import pytest
+from toy_points import STOP, assert_same, declare, outcome, run, stop_after
 
-import trainers
-from bmg_sweeps import store, work_unit
+from bmg_sweeps import pack, programs, store
 
-STOP = {"env_steps": 60}
-
-
-@pytest.fixture(autouse=True)
-def toy():
-    trainers.__path__.append(str(pathlib.Path(__file__).parent))
-    from trainers import toy_trainer
-
-    yield toy_trainer
-    toy_trainer.FAILURES.clear()
-    trainers.__path__.pop()
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return store.open_storage(str(tmp_path / "runs"))
-
-
-def declare(storage, point_id, seed=0, rate=0.1, nan_at=0, width=3):
-    values = {"seed": seed, "rate": rate, "nan_at": nan_at, "width": width}
-    lines = ["import trainers.toy_trainer"]
-    lines += [f"toy_trainer.{name} = {value!r}" for name, value in values.items()]
-    store.declare(storage, "toy_trainer", point_id, "\n".join(lines))
-    return point_id
-
-
-def run(storage, point_id, stop=STOP, **keywords):
-    return work_unit.run(storage, "toy_trainer", point_id, stop, **keywords)
-
-
-def outcome(storage, point_id):
-    """State and rows of a point; not how long they took."""
-    record = store.read(storage, "toy_trainer", point_id)
-    rows = store.rows(storage, record)
-    rows.pop("training_seconds", None)
-    return store.state(storage, record), rows
-
-
-def assert_same(first, second):
-    """Compares two outcomes bit for bit."""
-    assert first[1] == second[1]
-    for a, b in zip(first[0], second[0], strict=True):
-        np.testing.assert_array_equal(a, b, strict=True)
-
-
-def stop_after(chunks):
-    """Returns a `should_stop` that says yes once a number of chunks have run."""
-    left = iter([False] * (1 + chunks) + [True] * 2)  # Asked once before the first.
-    return lambda: next(left)
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 def test_a_point_trains_to_its_stop_rule_and_leaves_its_rows(storage):
@@ -73,7 +25,7 @@ def test_a_point_trains_to_its_stop_rule_and_leaves_its_rows(storage):
 def test_a_float32_is_written_with_its_own_digits_and_read_back_exactly(storage):
     """The rows hold the numbers themselves, not roundings of them."""
     run(storage, declare(storage, "a"))
-    state, rows = outcome(storage, "a")
+    state, rows, *_ = outcome(storage, "a")
     assert np.float32(rows["reward"][-1]) == np.sum(state[0])
 
 
@@ -152,7 +104,7 @@ def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
     """A process that dies without a word: the next attempt ends with the same bits."""
     run(storage, declare(storage, "a"))
     declare(storage, "b")
-    monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
     chunks = iter(range(5))  # Asked before the attempt, and after 0 … 3 chunks.
 
     def die():
@@ -200,15 +152,15 @@ def test_a_point_that_keeps_raising_fails_with_its_reason(storage, toy):
 
 def test_a_point_that_fails_keeps_what_it_had_reached(storage, toy, monkeypatch):
     """Its rows count up to there: the progress is that of the last commit."""
-    append, chunks = work_unit._append, iter(range(2))
+    advance, chunks = pack.Lane.advance, iter(range(2))
 
-    def fail_on_the_third_chunk(work, rows):
+    def fail_on_the_third_chunk(lane, *arguments):
         if next(chunks, None) is None:
             raise RuntimeError("late")
-        append(work, rows)
+        advance(lane, *arguments)
 
-    monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(work_unit, "_append", fail_on_the_third_chunk)
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(pack.Lane, "advance", fail_on_the_third_chunk)
     assert run(storage, declare(storage, "a")) == "failed"
     record = store.read(storage, "toy_trainer", "a")
     assert record.progress["env_steps"] == 20
@@ -306,9 +258,18 @@ def test_an_axis_that_the_trainer_does_not_count_is_named(storage):
     assert message == "stop rule frames: expected one of the axes env_steps, hours"
 
 
+def test_a_stop_rule_holds_on_each_of_its_axes(storage):
+    """Sixty steps are done in no time; a second of training takes many more."""
+    stop = {"env_steps": 60, "hours": 0.2 / 3600}
+    assert run(storage, declare(storage, "a"), stop) == "done"
+    progress = store.read(storage, "toy_trainer", "a").progress
+    assert progress["env_steps"] > 60
+    assert progress["hours"] >= 0.2 / 3600
+
+
 def test_typed_keys_survive_a_checkpoint(storage):
     """A key is stored as its data and comes back as a key."""
     state = {"key": jax.random.key(7), "x": np.float32([1, 2])}
     shapes = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, state))
-    back = work_unit._unflatten(work_unit._flatten(state), shapes)
+    back = programs.unflatten(programs.flatten(state), shapes)
     assert jax.random.normal(back["key"]) == jax.random.normal(state["key"])

@@ -1,0 +1,237 @@
+"""Files: whole objects in a folder, on a disk or on object storage.
+
+Records need four things: an object that appears whole or not at all, one that only one
+process can create, a listing, and a deletion. A disk has them by renaming and linking a
+temporary file, object storage by a single put.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import posixpath
+import time
+import uuid
+from collections.abc import Iterator
+
+import fsspec
+
+from bmg_sweeps import errors
+
+_TEMPORARY = ".tmp-"
+_LEFT_SECONDS = 180.0  # A temporary file so old was left by a process that was killed.
+# By default a host that does not answer is asked for minutes.
+_S3_OPTIONS = {
+    "config_kwargs": {
+        "connect_timeout": 3,
+        "read_timeout": 20,
+        "retries": {"total_max_attempts": 1},
+    }
+}
+_S3_TRIES = 3  # Of a request whose connection fails or that is throttled.
+
+
+class StorageError(errors.UserError, OSError):
+    """The storage refuses or does not answer: the user's to mend, or to try again."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """A folder on a file system that fsspec knows."""
+
+    uri: str
+    fs: fsspec.AbstractFileSystem
+    root: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether files can be renamed and linked, rather than only put."""
+        return "file" in self.fs.protocol
+
+    def path(self, *parts: str) -> str:
+        """Joins names below the root."""
+        return posixpath.join(self.root, *parts)
+
+    def read(self, *parts: str) -> bytes:
+        """Returns the whole of an object.
+
+        Raises:
+            FileNotFoundError: it does not exist.
+        """
+        with self._refusals(FileNotFoundError):
+            if self.is_local:
+                return pathlib.Path(self.path(*parts)).read_bytes()
+            return self.fs.cat_file(self.path(*parts))
+
+    def replace(self, data: bytes, *parts: str) -> None:
+        """Writes an object so that readers see the old or the new one, whole."""
+        path = self.path(*parts)
+        with self._refusals():
+            if self.is_local:
+                os.replace(_write_temporary(path, data), path)
+            else:
+                self.fs.pipe_file(path, data)
+
+    def create(self, data: bytes, *parts: str) -> None:
+        """Writes an object that does not exist, whole.
+
+        Raises:
+            FileExistsError: it does, with other content.
+        """
+        path = self.path(*parts)
+        try:
+            if self.is_local:
+                self._link(data, path)
+            else:
+                with self._refusals(FileExistsError):
+                    self.fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            # A request that is repeated since its answer was lost finds its own object.
+            if self.read(*parts) != data:
+                raise
+
+    def _link(self, data: bytes, path: str) -> None:
+        with self._refusals():
+            temporary = _write_temporary(path, data)
+        try:
+            with self._refusals(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            os.unlink(temporary)
+
+    def exists(self, *parts: str) -> bool:
+        """Whether there is an object of this name."""
+        with self._refusals():
+            return self.fs.exists(self.path(*parts))
+
+    def sizes(self, *parts: str) -> dict[str, int]:
+        """Lists the objects in a folder, with their sizes in bytes."""
+        path = self.path(*parts)
+        with self._refusals():
+            if self.is_local:
+                return _local_sizes(path)
+            # Not `ls`, which lists the parent, too, where there is no such folder.
+            found = self.fs.find(path, detail=True)
+        prefix = path.rstrip("/") + "/"
+        names = {name.removeprefix(prefix): found[name]["size"] for name in found}
+        return {name: size or 0 for name, size in names.items() if "/" not in name}
+
+    def folders(self, *parts: str) -> set[str]:
+        """Lists the folders in a folder, by name."""
+        path = self.path(*parts)
+        with self._refusals():
+            try:
+                if self.is_local:
+                    with os.scandir(path) as entries:
+                        return {entry.name for entry in entries if entry.is_dir()}
+                found = self.fs.ls(path, detail=True)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                if error.__cause__:
+                    raise  # The bucket is missing, and not only the folder.
+                return set()
+        return {
+            posixpath.basename(entry["name"].rstrip("/"))
+            for entry in found
+            if entry["type"] == "directory"
+        }
+
+    def remove(self, *parts: str) -> None:
+        """Deletes an object if it is there."""
+        with self._refusals(), contextlib.suppress(FileNotFoundError):
+            if self.is_local:
+                os.unlink(self.path(*parts))
+            else:
+                self.fs.rm_file(self.path(*parts))
+
+    def remove_temporaries(self, *parts: str) -> None:
+        """Deletes what killed processes left in a folder of half-written objects."""
+        if not self.is_local:
+            return
+        with self._refusals():
+            for path in pathlib.Path(self.path(*parts)).glob(f"{_TEMPORARY}*"):
+                with contextlib.suppress(FileNotFoundError):
+                    if time.time() - path.stat().st_mtime > _LEFT_SECONDS:
+                        path.unlink()
+
+    @contextlib.contextmanager
+    def _refusals(self, *answers: type[Exception]) -> Iterator[None]:
+        """Makes one kind of error of all that storages raise, but for some answers."""
+        try:
+            yield
+        except (*answers, StorageError):
+            raise
+        except Exception as error:  # Those of object storages are not all OSErrors.
+            reason = getattr(error, "strerror", None) or errors.first_line(error)
+            raise StorageError(
+                f"--storage {self.uri}: expected a folder that can be written and read "
+                f"({reason})"
+            ) from error
+
+
+def open_storage(uri: str) -> Storage:
+    """Opens a folder or an fsspec URI; it need not exist yet.
+
+    Args:
+        uri: a path, or such as "s3://bucket/runs".
+
+    Returns:
+        The storage, with an absolute root.
+
+    Raises:
+        UserError: there is no such kind of file system.
+    """
+    is_s3 = uri.startswith(("s3://", "s3a://"))
+    try:
+        # Records change under the eyes of those who list them.
+        fs, root = fsspec.core.url_to_fs(
+            uri, use_listings_cache=False, **(_S3_OPTIONS if is_s3 else {})
+        )
+    except (ValueError, ImportError) as error:
+        raise errors.UserError(f"--storage {uri}: {error}") from error
+    if is_s3:
+        fs.retries = _S3_TRIES
+    return Storage(uri, fs, root)
+
+
+def check_writable(storage: Storage) -> None:
+    """Writes an object as records are written, and deletes it.
+
+    Args:
+        storage: that is about to be written.
+
+    Raises:
+        StorageError: it cannot be.
+    """
+    probe = f".probe-{uuid.uuid4().hex}"
+    storage.create(b"", probe)
+    storage.remove(probe)
+
+
+def _local_sizes(path: str) -> dict[str, int]:
+    sizes = {}
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # Deleted meanwhile.
+                    # What is a link was not written here, and may lead anywhere.
+                    if entry.is_file(follow_symlinks=False):
+                        sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    return sizes
+
+
+def _write_temporary(path: str, data: bytes) -> str:
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # A name that no reader of manifests, states or rows would take for one of them.
+    temporary = f"{posixpath.dirname(path)}/{_TEMPORARY}{uuid.uuid4().hex}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return temporary

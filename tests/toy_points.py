@@ -1,0 +1,51 @@
+"""Points of the toy trainers: how tests declare them, and compare what they leave."""
+
+import numpy as np
+
+from bmg_sweeps import store, work_unit
+
+STOP = {"env_steps": 60}
+
+
+def declare(storage, point_id, trainer="toy_trainer", **values):
+    """Declares a point; what is not said has a value that does no harm."""
+    values = {"seed": 0, "rate": 0.1, "nan_at": 0, "width": 3} | values
+    lines = [f"import trainers.{trainer}"]
+    lines += [f"{trainer}.{name} = {value!r}" for name, value in values.items()]
+    store.declare(storage, trainer, point_id, "\n".join(lines))
+    return point_id
+
+
+def run(storage, point_id, stop=STOP, **keywords):
+    """Runs one point as a trial of its own; returns its status."""
+    return run_all(storage, {point_id: stop}, **keywords)[point_id]
+
+
+def run_all(storage, stops, trainer="toy_trainer", **keywords):
+    """Runs points as one trial; returns their statuses."""
+    should_stop = keywords.pop("should_stop", lambda: False)
+    task = work_unit.Task(trainer=trainer, stops=stops, **keywords)
+    return work_unit.run(storage, task, should_stop)
+
+
+def outcome(storage, point_id, trainer="toy_trainer"):
+    """State and rows of a point; not how long they took."""
+    record = store.read(storage, trainer, point_id)
+    tables = [store.rows(storage, record, name) for name in store.TABLES]
+    for table in tables:
+        table.pop("training_seconds", None)
+    rows, *evaluations = tables
+    return store.state(storage, record), rows, *evaluations
+
+
+def assert_same(first, second):
+    """Compares two outcomes bit for bit."""
+    assert first[1:] == second[1:]
+    for a, b in zip(first[0], second[0], strict=True):
+        np.testing.assert_array_equal(a, b, strict=True)
+
+
+def stop_after(chunks):
+    """Returns a `should_stop` that says yes once a number of chunks have run."""
+    left = iter([False] * (1 + chunks) + [True] * 2)  # Asked once before the first.
+    return lambda: next(left)
