@@ -59,11 +59,11 @@ export RAY_AUTH_TOKEN
 # shellcheck disable=SC2016
 on_node='
 folder=$(mktemp -d /tmp/bmg_XXXXXX) || exit
+trap "rm -rf $folder" EXIT
 ray start "$@" --block --temp-dir="$folder/ray" --num-cpus="$CPUS" \
   --min-worker-port=0 --max-worker-port=0 --object-store-memory=200000000 &
 trap "kill -TERM $!" TERM
-wait $! || wait $!
-rm -rf "$folder"'
+wait $! || wait $!'
 export CPUS="${SLURM_CPUS_PER_TASK:-1}"
 export SRUN_CPUS_PER_TASK="$CPUS" # Which srun no longer takes from sbatch.
 

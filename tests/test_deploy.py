@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from bmg_sweeps import __main__ as command_line
-from bmg_sweeps import planning, store
+from bmg_sweeps import files, planning, store
 
 ROOT = pathlib.Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -60,6 +60,8 @@ def test_every_command_in_the_readme_parses():
         options = parsed(command)
         assert options.scale == "paper"
         assert options.storage != "runs"
+    on_aws = parsed(next(command for command in found if "--address" in command))
+    assert on_aws.autoscaling  # There is nothing but a head that trains nothing.
 
 
 def test_the_readme_names_every_file():
@@ -211,6 +213,7 @@ def test_the_ray_jobs_entrypoint_is_a_launch_that_parses():
     assert options.run.__name__ == "launch"
     assert (options.sweeps, options.scale) == (["figure_2"], "paper")
     assert options.address == "auto"
+    assert options.autoscaling  # The group of workers begins empty.
     assert options.storage.startswith("s3://")
     (folder,) = re.findall(r"--chdir=(\S+)", entrypoint)
     assert f"WORKDIR {folder}\n" in (DEPLOY / "Dockerfile").read_text()
@@ -505,7 +508,7 @@ SWEEP = Sweep(
     title="Tiny",
     trainer="two_colors_actor_critic",
     scales={"smoke": Scale(POINTS, stop={"env_steps": 1e12})},
-    select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=1),
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 1}),
     methods={"all": Method({}, tuned={"entropy_weight": "entropy_weight"})},
 )
 """
@@ -519,7 +522,7 @@ def own_address():
 
 def steps_done(sweep, storage):
     """How far each point of a sweep has come, by its records."""
-    storage = store.open_storage(storage)
+    storage = files.open_storage(storage)
     points = planning.choose(sweep, planning.Choice()).points
     found = [store.read(storage, point.trainer, point.id) for point in points]
     rows = [store.rows(storage, record) for record in found if record]
