@@ -243,7 +243,12 @@ def note(*words):
 
 
 def until_terminated(status):
-    signal.signal(signal.SIGTERM, lambda *_: (note(name, "TERM"), sys.exit(status)))
+    def stop(*_):
+        time.sleep(0.2)  # Those that are to wait for it must.
+        note(name, "TERM")
+        sys.exit(status)
+
+    signal.signal(signal.SIGTERM, stop)
     note(name, *arguments)
     while True:
         time.sleep(0.01)
