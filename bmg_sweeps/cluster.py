@@ -61,13 +61,15 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     import ray
     import ray.tune
 
+    # Of a process that dies, Ray prints pages; the records say what became of it.
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
     with _folder() as folder:
         try:
             ray.init(
                 address=resources.address or "local",
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level=logging.ERROR,
+                logging_level=logging.CRITICAL,
                 runtime_env={
                     "working_dir": str(paths.ROOT),
                     "excludes": [*_EXCLUDED, *_within_checkout(storage)],
@@ -190,10 +192,13 @@ def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
     probe = f".probe-{uuid.uuid4().hex}"
     storage.create(b"", probe)
     try:
+        task = ray.remote(num_cpus=0)(_sees)
         answers = {
-            f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": ray.remote(num_cpus=0)(_sees)
-            .options(scheduling_strategy=_on(node["NodeID"]))
-            .remote(storage_uri(storage), probe)
+            f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": (
+                task.options(scheduling_strategy=_on(node["NodeID"])).remote(
+                    storage_uri(storage), probe
+                )
+            )
             for node in nodes
         }
         for name, answer in answers.items():
