@@ -61,7 +61,7 @@ def _amount(text: str) -> dict[str, float]:
     return {axis: amount}
 
 
-def _cpus(text: str) -> int:
+def _count(text: str) -> int:
     if not (text.isdigit() and int(text) >= 1):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0")
     return int(text)
@@ -116,8 +116,12 @@ def _parser() -> argparse.ArgumentParser:
 
     running = argparse.ArgumentParser(add_help=False)
     running.add_argument("--address", help="of a running Ray cluster")
-    running.add_argument("--cpus", type=_cpus, default=1, help="of each trial")
+    running.add_argument("--cpus", type=_count, default=1, help="of each trial")
     running.add_argument("--gpus", type=_gpus, default=0.0, help="of each trial")
+    running.add_argument("--pack", type=_count, metavar="N",
+                         help="points of one structure in one trial")  # fmt: skip
+    running.add_argument("--autoscaling", action="store_true",
+                         help="wait for nodes that are not there yet")  # fmt: skip
     running.add_argument("--retry", action="store_true",
                          help="failed and diverged points once more")  # fmt: skip
     running.add_argument("--wandb", default="auto",
@@ -152,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--retry", action="store_true")
     add(commands.status, points, nargs="?")
     add(commands.report_, points).add_argument(
-        "--format", default="text", choices=("text", "markdown", "csv")
+        "--format", default="text", choices=("text", "markdown", "csv", "html")
     )
     add(commands.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")

@@ -8,7 +8,6 @@ used, so that listing, planning and status answer at once.
 
 import argparse
 import dataclasses
-import functools
 import json
 import pathlib
 import shlex
@@ -65,7 +64,7 @@ def show(options: argparse.Namespace) -> None:
 def launch(options: argparse.Namespace) -> int:
     """Runs the points that are missing."""
     names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
-    chosen = [planning.choose(name, _choice(options)) for name in names]
+    chosen = [planning.choose(name, _choice(options)) for name in dict.fromkeys(names)]
     return _launch(options, chosen)
 
 
@@ -81,14 +80,13 @@ def run(options: argparse.Namespace) -> int:
         options.storage, point.trainer, point.id, points_module.gin_text(point)
     )
     provenance = {"launch": "run"} | planning.provenance()
-    status = work_unit.run(
-        options.storage,
-        point.trainer,
-        point.id,
-        chosen.stop,
+    task = work_unit.Task(
+        trainer=point.trainer,
+        stops={point.id: chosen.stop},
         retry=options.retry,
         launch=provenance,
     )
+    status = work_unit.run(options.storage, task)[point.id]
     record = store.read(options.storage, point.trainer, point.id)
     print(f"point {point.id}: {status}, trained to {planning.amounts(record.progress)}")
     if record.failure:
@@ -109,26 +107,64 @@ def status(options: argparse.Namespace) -> None:
 
 def report_(options: argparse.Namespace) -> None:
     """Prints a sweep's tables, and draws its curves into the storage."""
-    chosen = _choose(options)
     files.check_writable(options.storage)
+    if options.sweep == "all":
+        _report_all(options)
+        return
+    chosen = _choose(options)
     trained = selection.load(options.storage, chosen)
-    from bmg_sweeps import figures, report
+    results = _results(options, chosen, trained)
+    from bmg_sweeps import figures, report, tables
 
+    if options.format == "html":
+        _say(f"Report: {_write_html(options, chosen, trained, results)}")
+        return
     if options.format == "csv":
-        print(report.comma_separated(chosen, trained), end="")
+        print(report.comma_separated(chosen, results), end="")
     else:
-        made = [_heading(options, chosen), *report.tables(chosen, trained)]
+        made = [_heading(options, chosen), *report.make(chosen, trained, results)]
         if options.format == "markdown":
-            print(report.markdown(made))
+            print(tables.markdown(made))
         else:
-            report.text(made, CONSOLE)
-    png = figures.draw(chosen, trained)
-    is_part = options.where or options.gin or options.seeds or options.stop
-    part = "-part" if is_part else ""
-    name = f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}.png"
+            tables.text(made, CONSOLE)
+    png = figures.draw(chosen, trained, results[0])
+    name = f"{_report_name(options, chosen)}.png"
     options.storage.replace(png, "reports", name)
     if options.format == "text":
         _say(f"Curves: {options.storage.path('reports', name)}")
+
+
+def _report_all(options: argparse.Namespace) -> None:
+    """Writes a page for every sweep with this scale, and one that leads to them."""
+    entries = []
+    for name in paths.sweep_names():
+        if options.scale not in paths.load_sweep(name).scales:
+            continue
+        chosen = planning.choose(name, _choice(options))
+        trained = selection.load(options.storage, chosen)
+        _write_html(options, chosen, trained, _results(options, chosen, trained))
+        entries.append((f"{_report_name(options, chosen)}.html", chosen, trained))
+    from bmg_sweeps import page
+
+    data = page.index(entries, _using(options)).encode()
+    options.storage.replace(data, "reports", "index.html")
+    _say(f"Reports: {options.storage.path('reports', 'index.html')}")
+
+
+def _write_html(options, chosen, trained, results) -> str:
+    """Writes a sweep's page into the storage; returns where it is."""
+    from bmg_sweeps import page
+
+    name = f"{_report_name(options, chosen)}.html"
+    data = page.page(chosen, trained, results, _heading(options, chosen)).encode()
+    options.storage.replace(data, "reports", name)
+    return options.storage.path("reports", name)
+
+
+def _report_name(options: argparse.Namespace, chosen: planning.Chosen) -> str:
+    is_part = options.where or options.gin or options.seeds or options.stop
+    part = "-part" if is_part else ""
+    return f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}"
 
 
 def best(options: argparse.Namespace) -> None:
@@ -140,10 +176,12 @@ def best(options: argparse.Namespace) -> None:
         print(json.dumps([_as_json(chosen, s) for s in scores], indent=2))
         return
     for s in scores:
-        seeds = ", ".join(p.id for p in s.points)
+        ids = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
-        budget = planning.amounts({chosen.sweep.select.axis: s.budget})
-        print(f"# {s.method} at {budget}: {metric} {s.mean:.6g}, points {seeds}.")
+        budget = planning.amounts({s.axis: s.budget})
+        print(
+            f"# {s.method} at {budget}: {metric} {s.estimate.mean:.6g}, points {ids}."
+        )
         print(points_module.gin_text(s.points[0]))
 
 
@@ -155,7 +193,7 @@ def rerun(options: argparse.Namespace) -> int:
     chosen = planning.choose(options.sweep, choice)
     trained = selection.load(options.storage, chosen)
     scores = _selected(options, chosen, trained)
-    axis = chosen.sweep.select.axis
+    axis = scores[0].axis
     old = {p.id for s in scores for p in s.points}
     fresh = [
         points_module.Point(p.trainer, p.values | {"seed": seed})
@@ -175,38 +213,39 @@ def rerun(options: argparse.Namespace) -> int:
     if options.dry_run:
         return code
     trained_again = selection.load(options.storage, again)
-    result = selection.select(chosen.sweep, trained_again, [amount])
-    from bmg_sweeps import report
+    result = selection.select(chosen.sweep, trained_again, axis, [amount])
+    from bmg_sweeps import report, tables
 
-    report.text([report.comparison(chosen, scores, result)], CONSOLE)
+    tables.text([report.comparison(chosen, scores, result)], CONSOLE)
     return code
 
 
 def _launch(options, chosen, say_report: bool = True) -> int:
     """Runs a plan, exports it, and says what came of it."""
     plan = planning.plan(options.storage, chosen, options.retry, whole=True)
-    structures = len({points_module.structure(p) for p in plan.to_run})
-    _say(_using(options))
-    for one in chosen:
-        _say(f"{one.name}: stop at {planning.amounts(one.stop)}")
-    _say(f"{_counted(plan)}; {len(plan.to_run)} to run, of {structures} structures")
+    pack = _pack(options, plan)
+    _say_plan(options, chosen, plan)
     if options.dry_run:
         planning.check(plan.to_run)
         return 0
     files.check_writable(options.storage)
+    from bmg_sweeps import cluster, progress, tracking
     from bmg_sweeps import launch as launching
-    from bmg_sweeps import progress, tracking
 
     outcome = None
     if plan.to_run or "running" in plan.counts():
         outcome = launching.run(
             options.storage,
             plan,
-            launching.Resources(
-                address=options.address, cpus=options.cpus, gpus=options.gpus
+            cluster.Resources(
+                address=options.address,
+                cpus=options.cpus,
+                gpus=options.gpus,
+                autoscaling=options.autoscaling,
             ),
+            pack=pack,
             retry=options.retry,
-            watch=functools.partial(progress.watch, options.storage, console=CONSOLE),
+            watch=lambda: progress.watch(options.storage, plan, chosen, CONSOLE),
         )
         for line in outcome.lost:
             _say(f"  {line}")
@@ -216,30 +255,68 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
-        knows = chosen[0].sweep.select.axis in chosen[0].stop
-        verb = "report" if knows else "status"
-        _say(f"Next: {_command(options, verb, chosen[0].name)}")
+        for one in chosen:
+            knows = one.sweep.select.axis in one.stop
+            verb = "report" if knows else "status"
+            _say(f"Next: {_command(options, verb, one.name)}")
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
+
+
+def _say_plan(options, chosen, plan: planning.Plan) -> None:
+    """Prints what will be run, how long that may take, and what others run."""
+    structures = len({points_module.structure(p) for p in plan.to_run})
+    _say(_using(options))
+    for one in chosen:
+        _say(f"{one.name}: stop at {planning.amounts(one.stop)}")
+    hours = planning.hours_to_run(plan) if plan.to_run else None
+    about = f", about {hours:.2g} h of training in all" if hours else ""
+    to_run = f"{len(plan.to_run)} to run, of {structures} structures{about}"
+    _say(f"{_counted(plan)}; {to_run}")
+    owners: dict[str, int] = {}
+    for i, status_ in plan.statuses.items():
+        if status_ == "running":
+            owner = plan.records[i].owner
+            owners[owner] = owners.get(owner, 0) + 1
+    for owner, number in owners.items():
+        _say(
+            f"{number} of them run under {owner}; this launch waits for them, and runs "
+            f"what they leave"
+        )
+
+
+def _pack(options: argparse.Namespace, plan: planning.Plan) -> int | None:
+    """Returns how many points train together; None is for the device to decide."""
+    if not any("hours" in stop for stop in plan.stops.values()):
+        return options.pack
+    if (options.pack or 1) > 1:
+        raise errors.UserError(
+            f"--pack {options.pack}: expected 1, as the stop rule counts hours, and "
+            f"those of a pack are not its points' own"
+        )
+    return 1
+
+
+def _results(options, chosen, trained) -> list[selection.Selection]:
+    """Selects on every axis, then reads the tests of what was selected."""
+    return [
+        selection.with_tests(options.storage, chosen.sweep, trained, result)
+        for result in selection.at_budgets(chosen, trained).values()
+    ]
 
 
 def _selected(options, chosen, trained) -> list[selection.Score]:
     """Selects at the budget that was asked for, or at the last one."""
-    amounts = selection.budgets(chosen.sweep.select, chosen.stop)
-    axis = chosen.sweep.select.axis
-    if options.budget:
-        if list(options.budget) != [axis]:
-            raise errors.UserError(
-                f"--budget {planning.amounts(options.budget)}: expected {axis}=N"
-            )
-        amounts = [options.budget[axis]]
-    budget = f"budget {planning.amounts({axis: amounts[-1]})}"
+    axis, amount = _budget(options, chosen)
+    budget = f"budget {planning.amounts({axis: amount})}"
     furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
-    if amounts[-1] > furthest:
+    if amount > furthest:
         raise errors.UserError(
             f"{budget}: expected at most {planning.amount(furthest)}, the furthest "
             f"that a point has trained"
         )
-    result = selection.select(chosen.sweep, trained, amounts[-1:])
+    result = selection.select(chosen.sweep, trained, axis, [amount])
+    if result.refused:
+        raise errors.UserError(f"{budget}: {result.refused}")
     if not result.best:
         one = result.left_out[0]
         raise errors.UserError(
@@ -247,16 +324,34 @@ def _selected(options, chosen, trained) -> list[selection.Score]:
             f"{one.method} {grid.describe(chosen.sweep, one.configuration.values)}, "
             f"{one.reason}"
         )
+    result = selection.with_tests(options.storage, chosen.sweep, trained, result)
     return list(result.best)
+
+
+def _budget(options, chosen) -> tuple[str, float]:
+    """Returns the axis and amount that were asked for, or the last of the first."""
+    if not options.budget:
+        axis, amounts = next(
+            iter(selection.budgets(chosen.sweep.select, chosen.stop).items())
+        )
+        return axis, amounts[-1]
+    axis, amount = next(iter(options.budget.items()))
+    if axis not in chosen.sweep.select.budgets and axis != "hours":
+        raise errors.UserError(
+            f"--budget {planning.amounts(options.budget)}: "
+            + errors.expected_one_of(axis, [*chosen.sweep.select.budgets, "hours"])
+        )
+    return axis, amount
 
 
 def _as_json(chosen: planning.Chosen, score: selection.Score) -> dict:
     return {
         "method": score.method,
-        "budget": {chosen.sweep.select.axis: score.budget},
+        "budget": {score.axis: score.budget},
         "metric": chosen.sweep.select.metric,
-        "mean": score.mean,
-        "deviation": score.deviation,
+        "mean": score.estimate.mean,
+        "deviation": score.estimate.deviation,
+        "test": dataclasses.asdict(score.test) if score.test else None,
         "trainer": score.configuration.trainer,
         "configuration": score.configuration.values,
         "points": [p.id for p in score.points],
@@ -298,10 +393,10 @@ def _using(options: argparse.Namespace) -> str:
 
 
 def _heading(options: argparse.Namespace, chosen: planning.Chosen):
-    from bmg_sweeps import report
+    from bmg_sweeps import tables
 
     command = _command(options, "report", chosen.name)
-    return report.Table(
+    return tables.Table(
         title=chosen.sweep.title,
         columns=("what", "value"),
         rows=(

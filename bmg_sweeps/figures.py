@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import matplotlib
 import numpy as np
 
-from bmg_sweeps import grid, selection
+from bmg_sweeps import curves, grid
 from bmg_sweeps.planning import Chosen
-from bmg_sweeps.selection import Trained
+from bmg_sweeps.selection import Selection, Trained
 
 matplotlib.use("Agg")  # No window: the file is all that is wanted.
 from matplotlib import pyplot
@@ -18,34 +18,33 @@ from matplotlib import pyplot
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 
 
-def draw(chosen: Chosen, trained: Sequence[Trained]) -> bytes:
+def draw(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> bytes:
     """Draws each of a sweep's panels, with the best configuration of every method.
 
     Args:
         chosen: the sweep, its points and stop rule.
         trained: their records.
+        result: what was selected on the axis that curves are drawn on.
 
     Returns:
         A PNG file. Lines are means over seeds, bands one standard deviation around.
         Best is at the last budget that any configuration has reached.
     """
     sweep = chosen.sweep
-    chosen_ones = selection.at_budgets(chosen, trained).best
-    last = max((score.budget for score in chosen_ones), default=None)
-    best = [score for score in chosen_ones if score.budget == last]
+    last = max((score.budget for score in result.best), default=None)
+    best = [score for score in result.best if score.budget == last]
     by_id = {one.point.id: one for one in trained}
-    metric = sweep.select.metric
-    curves = sweep.curves or (grid.Curve(title=metric, metric=metric, label=metric),)
+    shown = curves.panels(sweep)
     figure, panels = pyplot.subplots(
-        1, len(curves), figsize=(7 * len(curves), 4.5), squeeze=False
+        1, len(shown), figsize=(7 * len(shown), 4.5), squeeze=False
     )
-    for panel, curve in zip(panels[0], curves, strict=True):
+    for panel, curve in zip(panels[0], shown, strict=True):
         for score, color in zip(best, itertools.cycle(_COLORS), strict=False):
             members = [by_id[p.id] for p in score.points]
             values = grid.describe(sweep, score.configuration.values)
             label = f"{score.method}: {values}, {len(members)} seeds"
-            _draw_line(panel, sweep, curve, chosen.stop, members, color, label)
-        panel.set(title=curve.title, xlabel=sweep.select.axis, ylabel=curve.label)
+            _draw_line(panel, result.axis, curve, chosen.stop, members, color, label)
+        panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
         panel.grid(alpha=0.3)
         if best:
@@ -58,23 +57,10 @@ def draw(chosen: Chosen, trained: Sequence[Trained]) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_line(panel, sweep: grid.Sweep, curve, stop, members, color, label) -> None:
-    end = min(curve.until or np.inf, stop[sweep.select.axis])
-    begin = end - curve.last if curve.last else 0
-    amounts = sorted(
-        set.intersection(*(set(one.rows[sweep.select.axis]) for one in members))
-    )
-    amounts = np.array([a for a in amounts if begin < a <= end])
-    values = np.array(
-        [
-            [
-                selection.value_at(one.rows, sweep.select.axis, curve.metric, a)
-                for a in amounts
-            ]
-            for one in members
-        ],
-        dtype=float,  # None becomes NaN, which is not drawn.
-    )
+def _draw_line(panel, axis: str, shown, stop, members, color, label) -> None:
+    end = min(shown.until or np.inf, stop.get(axis, np.inf))
+    begin = end - shown.last if shown.last else 0.0
+    amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
     mean = values.mean(axis=0)
     panel.plot(amounts, mean, color=color, label=label, linewidth=1.5)
     if len(members) > 1:

@@ -77,16 +77,32 @@ class Select:
 
     metric: str  # Column of the rows that decides.
     mode: str  # "max" or "min".
-    axis: str  # Axis of progress that budgets are measured on.
-    num_budgets: int  # Budgets at 1/n … n/n of the stop rule.
+    budgets: Mapping[str, int | tuple[float, ...]]  # By axis of progress: n for 1/n …
+    # n/n of the stop rule, or the amounts. "hours" are those spent on training.
+    test: str | None = None  # Column that is read once the choice is made.
     over: tuple[str, ...] = ("seed",)  # Fields that a score is averaged over.
 
     def __post_init__(self) -> None:
-        """Raises ValueError for an unknown mode or no budgets."""
+        """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
         if self.mode not in ("max", "min"):
             raise ValueError(f"mode must be 'max' or 'min', got {self.mode!r}")
-        if self.num_budgets < 1:
-            raise ValueError(f"num_budgets must be at least 1, got {self.num_budgets}")
+        if self.metric.startswith("test_"):
+            raise ValueError(f"metric = {self.metric!r}: tests must not choose")
+        if not self.budgets:
+            raise ValueError("budgets must name at least one axis of progress")
+        if not self.over:
+            raise ValueError("over must name at least one field, such as 'seed'")
+        for axis, parts in self.budgets.items():
+            if not _are_budgets(parts):
+                raise ValueError(
+                    f"budgets[{axis!r}] = {parts!r}: expected how many parts the stop "
+                    f"rule is divided into, or ascending amounts above 0"
+                )
+
+    @property
+    def axis(self) -> str:
+        """The first axis of the budgets, on which curves are drawn."""
+        return next(iter(self.budgets))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -158,6 +174,17 @@ def describe(sweep: Sweep, values: Values) -> str:
     method = sweep.methods.get(method_of(sweep, values))
     tuned = method.tuned if method else {field: field for field in values}
     return " ".join(f"{symbol}={_short(values[f])}" for f, symbol in tuned.items())
+
+
+def _are_budgets(parts: Any) -> bool:
+    if isinstance(parts, int):
+        return parts >= 1 and not isinstance(parts, bool)
+    is_row = isinstance(parts, tuple | list) and len(parts) > 0
+    return (
+        is_row
+        and all(isinstance(n, int | float) and n > 0 for n in parts)
+        and list(parts) == sorted(set(parts))
+    )
 
 
 def _frozen(value: Any) -> Any:

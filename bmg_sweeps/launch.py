@@ -1,41 +1,28 @@
 """Runs what a plan says is missing, as Ray Tune trials.
 
 Ray Tune places the trials, keeps their actors, and starts them again when a process or
-a node dies. It is told nothing but which points there are: a trial reads its point from
-storage, goes on from its checkpoint there, and leaves its record there, so that a
-retried trial, a second launch and a resumed one are the same thing.
+a node dies. It is told nothing but which points there are: a trial reads its points
+from storage, goes on from their checkpoints there, and leaves their records there, so
+that a retried trial, a second launch and a resumed one are the same thing.
 """
 
 import contextlib
 import dataclasses
-import logging
-import os
-import pathlib
 import signal
-import socket
 import tempfile
-import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, files, paths, planning, store
+from bmg_sweeps import cluster, errors, files, planning, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
-_EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
 _POLL_SECONDS = 1.0
-_CONNECT_SECONDS = 10.0
-_CACHE_BYTES = 1 << 30  # Of compiled programs; a limit also makes JAX lock the cache.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Resources:
-    """What a launch runs on."""
-
-    address: str | None = None  # Of a running Ray; None starts one on this machine.
-    cpus: int = 1  # Of each trial.
-    gpus: float = 0.0  # Of each trial; a fraction shares one.
+_LARGEST_PACK = 64  # Where the device's memory decides: what a trial is given at most.
+_DEATHS = 3  # Of a trial's process, before its points count as failed.
+_STOPPED: set[str] = set()  # Launches of this process that the user asked to stop.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +36,11 @@ class Outcome:
 def run(
     storage: files.Storage,
     plan: planning.Plan,
-    resources: Resources,
+    resources: cluster.Resources,
     *,
+    pack: int | None = None,
     retry: bool = False,
-    watch: Callable[[planning.Plan], contextlib.AbstractContextManager],
+    watch: Callable[[], contextlib.AbstractContextManager],
 ) -> Outcome:
     """Trains the missing points of a plan, until none is left or the user stops it.
 
@@ -60,6 +48,8 @@ def run(
         storage: of the records.
         plan: what to run.
         resources: where.
+        pack: points of one structure that train together; None is 1 on CPUs, and what
+            the memory holds on a GPU.
         retry: whether failed and diverged points are tried once more.
         watch: shows progress while its context is open.
 
@@ -70,60 +60,71 @@ def run(
         UserError: the points or the resources asked for cannot be had.
     """
     planning.check(plan.to_run)
-    provenance = {"launch": uuid.uuid4().hex[:8]} | planning.provenance()
-    launch = _Launch(storage, plan, resources, provenance, retry, threading.Event())
+    launch = _Launch(
+        storage=storage,
+        plan=plan,
+        resources=resources,
+        pack=pack,
+        retry=retry,
+        provenance={"launch": uuid.uuid4().hex[:8]} | planning.provenance(),
+    )
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
     lost: list[str] = []
-    with watch(plan):
-        while (todo or elsewhere) and not launch.stopped.is_set():
+    with watch():
+        while (todo or elsewhere) and not launch.is_stopped:
             if todo:
                 busy, reasons = _run_trials(launch, todo)
                 elsewhere, lost = elsewhere + busy, lost + reasons
             todo, elsewhere = _wait(launch, elsewhere)
-    return Outcome(launch.stopped.is_set(), tuple(lost))
+    return Outcome(launch.is_stopped, tuple(lost))
 
 
-def train_point(config: Mapping[str, Any]) -> dict[str, str]:
+def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Runs one trial, in a process of Ray's.
 
     Args:
-        config: the point's trainer, id and stop rule, and the launch's constants.
+        config: the trial's points, and the launch's constants.
 
     Returns:
-        The status of its point.
+        The ids of its points that others work on.
     """
     # Imported here: the driver, which imports this module, must not import JAX.
+    import ray
+
     from bmg_sweeps import work_unit
 
-    point, launch = config["point"], config["launch"]
-    storage = files.open_storage(launch["storage"])
-    flag = _stop_flag(launch["provenance"])
-    status = work_unit.run(
-        storage,
-        point["trainer"],
-        point["id"],
-        point["stop"],
-        should_stop=lambda: _is_stopped(storage, flag),
-        retry=launch["retry"],
-        launch=launch["provenance"],
+    constants = config["launch"]
+    storage = files.open_storage(constants["storage"])
+    flag = _stop_flag(constants["provenance"])
+    node = {"node": ray.get_runtime_context().get_node_id()[:8]}
+    task = work_unit.Task(
+        **config["task"],
+        retry=constants["retry"],
+        launch=constants["provenance"] | node,
     )
-    return {"status": status}
+    statuses = work_unit.run(storage, task, lambda: _is_asked(storage, flag))
+    return {"busy": [i for i, status in statuses.items() if status == "busy"]}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Launch:
     """What stays the same from the first trial to the last."""
 
     storage: files.Storage
     plan: planning.Plan
-    resources: Resources
-    provenance: Mapping[str, str]
+    resources: cluster.Resources
+    pack: int | None
     retry: bool
-    stopped: threading.Event  # Set once the user has asked to stop.
+    provenance: Mapping[str, str]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the user has asked to stop."""
+        return self.provenance["launch"] in _STOPPED
 
 
-def _is_stopped(storage: files.Storage, flag: str) -> bool:
+def _is_asked(storage: files.Storage, flag: str) -> bool:
     """Whether trials are asked to end; a storage that does not answer asks nothing."""
     with contextlib.suppress(files.StorageError):
         return storage.exists(flag)
@@ -139,32 +140,135 @@ def _run_trials(
     launch: _Launch, points: Sequence[Point]
 ) -> tuple[list[Point], list[str]]:
     """Runs points on Ray; returns those that others work on, and why trials died."""
-    storage = launch.storage
     constants = {
-        "storage": os.path.abspath(storage.root) if storage.is_local else storage.uri,
+        "storage": cluster.storage_uri(launch.storage),
         "provenance": launch.provenance,
         "retry": launch.retry,
     }
     with (
-        _ray(launch.resources, storage) as (ray, places),
+        cluster.connect(launch.resources, launch.storage) as (ray, places),
         # Within: starting Ray replaces the handlers.
         _stop_on_signal(launch),
     ):
         for p in points:
-            store.declare(storage, p.trainer, p.id, points_module.gin_text(p))
-        trials = [
-            {"trainer": p.trainer, "id": p.id, "stop": dict(launch.plan.stops[p.id])}
-            for p in _in_lanes(points, places)
-        ]
-        results = _fit(ray.tune, trials, constants, launch.resources)
-    lost = [
-        f"{pathlib.PurePath(r.path).name}: {errors.last_line(r.error)}"
-        for r in results
-        if r.error
-    ]
+            store.declare(launch.storage, p.trainer, p.id, points_module.gin_text(p))
+        tasks = _tasks(launch, points, places)
+        results = _fit(ray.tune, tasks, constants, launch)
+    lost = [_record_death(launch, r) for r in results if r.error]
     ended = [r for r in results if not r.error]
-    busy = {r.config["point"]["id"] for r in ended if r.metrics["status"] == "busy"}
+    busy = {i for r in ended for i in r.metrics["busy"]}
     return [p for p in points if p.id in busy], lost
+
+
+def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
+    """Makes trials of points of one structure and pack width, and orders them."""
+    groups: dict[tuple, list[Point]] = {}
+    for p in points:
+        width = launch.plan.records[p.id].pack_width
+        groups.setdefault((points_module.structure(p), width), []).append(p)
+    tasks = []
+    for (_, width), alike in groups.items():
+        asked = width or launch.pack or (None if launch.resources.gpus else 1)
+        size = asked or min(_LARGEST_PACK, -(-len(alike) // places))
+        for i in range(0, len(alike), size):
+            stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
+            task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
+            tasks.append(task)
+    return _in_lanes(tasks, places)
+
+
+def _record_death(launch: _Launch, result: Any) -> str:
+    """Notes in the records that a trial's process died; returns it as a line.
+
+    A process that dies again and again has most likely run out of memory: its point
+    has failed, or where it was a pack, shall go on alone. A node that dies is not the
+    point's fault.
+    """
+    reason = errors.last_line(result.error)
+    task = result.config["task"]
+    if "node" not in reason:
+        for i in task["stops"]:
+            _fail(launch.storage, task, i, reason)
+    return f"{next(iter(task['stops']))}: {reason}"
+
+
+def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> None:
+    record = store.read(storage, task["trainer"], point_id)
+    if store.status(record, task["stops"][point_id]) != "missing":
+        return
+    failure = {"kind": "failed", "type": "Died", "message": reason, "frames": []}
+    provenance = dict(record.provenance)
+    if len(task["stops"]) > 1:
+        provenance["left_pack"] = reason
+    with contextlib.suppress(store.Busy, store.Stale):
+        store.begin(storage, record).commit(
+            failure=None if "left_pack" in provenance else failure | {"tries": _DEATHS},
+            provenance=provenance,
+            release=True,
+        )
+
+
+def _in_lanes(tasks: Sequence[dict], places: int) -> list[dict]:
+    """Orders trials so that actors, each taking the next one, keep to few structures.
+
+    They come ordered by structure. Each place gets a run of them, and the runs
+    are dealt out in turn: the actors compile different structures at the same time
+    rather than all of them the same one.
+    """
+    length = -(-len(tasks) // places)
+    return [task for i in range(length) for task in tasks[i::length]]
+
+
+def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) -> list:
+    """Runs the trials; returns their results, or none where the user stopped them."""
+    trainable = tune.with_resources(
+        train_points, {"cpu": launch.resources.cpus, "gpu": launch.resources.gpus}
+    )
+    with tempfile.TemporaryDirectory(prefix="bmg_sweeps_") as folder:
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"task": tune.grid_search(tasks), "launch": dict(constants)},
+            tune_config=tune.TuneConfig(
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: min(trial.config["task"]["stops"]),
+            ),
+            run_config=tune.RunConfig(
+                name="launch",
+                storage_path=folder,
+                verbose=0,
+                # A process or node that dies; what a point raises is caught inside.
+                failure_config=tune.FailureConfig(max_failures=_DEATHS - 1),
+                callbacks=[_end_when_stopped(tune, launch.provenance["launch"])],
+            ),
+        )
+        try:
+            return list(tuner.fit())
+        except _Stopped:
+            return []
+
+
+class _Stopped(Exception):
+    """Every trial that ran when the user asked to stop has committed and ended."""
+
+
+def _end_when_stopped(tune: Any, launch_id: str) -> Any:
+    """Makes a callback that spares Tune from starting each trial that still waits."""
+
+    class EndWhenStopped(tune.Callback):
+        running: list | None = None
+
+        def on_step_end(self, iteration: int, trials: list, **_: Any) -> None:
+            if self.running is None and launch_id in _stopped():
+                self.running = [t for t in trials if t.status == "RUNNING"]
+            if self.running is not None and all(t.is_finished() for t in self.running):
+                raise _Stopped
+
+    return EndWhenStopped()
+
+
+def _stopped() -> set[str]:
+    """Looks the set up here: Tune pickles the callback, and would copy it."""
+    return _STOPPED
 
 
 def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point]]:
@@ -175,7 +279,7 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
     """
     plan = launch.plan
     with _stop_on_signal(launch):
-        while points and not launch.stopped.is_set():
+        while points and not launch.is_stopped:
             keys = [(p.trainer, p.id) for p in points]
             records = store.scan(launch.storage, keys)
             statuses = {
@@ -186,142 +290,8 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
             points = [p for p in points if statuses[p.id] == "running"]
             if free:
                 return free, points
-            launch.stopped.wait(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
     return [], points
-
-
-@contextlib.contextmanager
-def _ray(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any, int]]:
-    """Starts Ray, or joins a running one; yields it, and how many trials fit in."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
-    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
-    import ray
-    import ray.tune
-
-    if resources.address:
-        _check_address(resources.address)
-    try:
-        ray.init(
-            address=resources.address or "local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={
-                "working_dir": str(paths.ROOT),
-                "excludes": [*_EXCLUDED, *_within_checkout(storage)],
-                "env_vars": _worker_environment(resources),
-            },
-            **({} if resources.address else {"object_store_memory": 200_000_000}),
-        )
-    except (ConnectionError, ValueError) as error:
-        reason = errors.first_line(error)
-        raise errors.UserError(
-            f"--address {resources.address}: expected a running Ray cluster ({reason})"
-        ) from error
-    try:
-        _check_resources(ray.nodes(), resources)
-        yield ray, _places(ray.nodes(), resources)
-    finally:
-        ray.shutdown()
-
-
-def _within_checkout(storage: files.Storage) -> list[str]:
-    """Names the storage where it lies in the checkout, which is sent to the workers."""
-    root = pathlib.Path(os.path.abspath(storage.root))
-    is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
-    return [str(root.relative_to(paths.ROOT))] if is_inside else []
-
-
-def _check_address(address: str) -> None:
-    """Refuses an address where nobody answers; Ray would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        return  # Such as "auto": Ray finds it, or says at once that there is none.
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except OSError as error:
-        raise errors.UserError(
-            f"--address {address}: expected a running Ray cluster ({error})"
-        ) from error
-
-
-def _worker_environment(resources: Resources) -> dict[str, str]:
-    environment = {
-        "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
-        "JAX_COMPILATION_CACHE_DIR": str(paths.cache()),
-        "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
-        "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    }
-    return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
-
-
-def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> None:
-    """Refuses a request that no node can meet; Ray would wait for one forever."""
-    for flag, name, wanted in (
-        ("--cpus", "CPU", resources.cpus),
-        ("--gpus", "GPU", resources.gpus),
-    ):
-        largest = max((n["Resources"].get(name, 0) for n in nodes), default=0)
-        if wanted > largest:
-            raise errors.UserError(
-                f"{flag} {wanted:g}: expected at most {largest:g}, the most that one "
-                f"node has"
-            )
-    if _places(nodes, resources) < 1:
-        raise errors.UserError(
-            f"--cpus {resources.cpus} --gpus {resources.gpus:g}: expected no more of "
-            f"both than one node has"
-        )
-
-
-def _places(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
-    """Counts the trials that can run at once."""
-    places = 0
-    for node in nodes:
-        room = [node["Resources"].get("CPU", 0) / resources.cpus]
-        if resources.gpus:
-            room.append(node["Resources"].get("GPU", 0) / resources.gpus)
-        places += int(min(room) + 1e-9)  # Ten tenths of a GPU are one.
-    return places
-
-
-def _in_lanes(points: Sequence[Point], places: int) -> list[Point]:
-    """Orders points so that actors, each taking the next one, keep to few structures.
-
-    The points come ordered by structure. Each place gets a run of them, and the runs
-    are dealt out in turn: the actors compile different structures at the same time
-    rather than all of them the same one.
-    """
-    length = -(-len(points) // places)
-    return [p for i in range(length) for p in points[i::length]]
-
-
-def _fit(tune: Any, trials: list, constants: Mapping[str, Any], resources: Resources):
-    trainable = tune.with_resources(
-        train_point, {"cpu": resources.cpus, "gpu": resources.gpus}
-    )
-    with tempfile.TemporaryDirectory(prefix="bmg_sweeps_") as folder:
-        tuner = tune.Tuner(
-            trainable,
-            param_space={"point": tune.grid_search(trials), "launch": dict(constants)},
-            tune_config=tune.TuneConfig(
-                reuse_actors=True,
-                trial_dirname_creator=lambda trial: trial.config["point"]["id"],
-            ),
-            run_config=tune.RunConfig(
-                name="launch",
-                storage_path=folder,
-                verbose=0,
-                # A process or node that dies; what a point raises is caught inside.
-                failure_config=tune.FailureConfig(max_failures=2),
-            ),
-        )
-        return tuner.fit()
 
 
 @contextlib.contextmanager
@@ -331,9 +301,9 @@ def _stop_on_signal(launch: _Launch) -> Iterator[None]:
 
     def stop(signum: int, frame: Any) -> None:
         del signum, frame
-        if launch.stopped.is_set():
+        if launch.is_stopped:
             raise KeyboardInterrupt  # The second time the user means it.
-        launch.stopped.set()
+        _STOPPED.add(launch.provenance["launch"])
         launch.storage.replace(b"", flag)
 
     old = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}

@@ -124,6 +124,10 @@ def _is_amount(value: Any) -> bool:
     )
 
 
+def _is_width(value: Any) -> bool:
+    return _is_count(value) and 0 < value < 2**20
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -178,7 +182,8 @@ _FIELDS = {
             "pid": lambda value: _is_count(value) and 0 < value < 2**31,
             "started": _is_amount,
             "expires": _is_amount,
-        }
+        },
+        {"owner": _is_text},
     ),
     "failure": _has(
         {"kind": _is_text, "tries": _is_count},
@@ -191,7 +196,9 @@ _FIELDS = {
         and _has(
             {},
             {"revision": _is_text, "code": _is_text, "device": _is_text}
-            | {"restarted": _is_text, "revisions": _are_lines},
+            | {"restarted": _is_text, "revisions": _are_lines, "devices": _are_lines}
+            | {"left_pack": _is_text, "pack_width": _is_width}
+            | {"compile_seconds": _is_amount, "evaluation_seconds": _is_amount},
         )(value)
     ),
 }

@@ -28,10 +28,11 @@ class Anchor(NamedTuple):
     """A published number to stand beside ours."""
 
     method: str  # As named in the sweeps.
-    budget: float  # On the sweep's axis of selection.
+    budget: float
     mean: float
     deviation: float | None  # Over seeds.
     source: str
+    axis: str = "env_steps"  # That the budget is measured on.
 
 
 _LUKETINA = "Luketina et al. (2022), Table 1; 10 seeds"

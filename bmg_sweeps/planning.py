@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -108,7 +109,7 @@ def choose(name: str, choice: Choice) -> Chosen:
             f"sweep {name}: no point is left of scale {choice.scale} "
             + " ".join(filters)
         )
-    axes = {*scale.stop, sweep.select.axis, "hours"}
+    axes = {*scale.stop, *sweep.select.budgets, "hours"}
     for axis in choice.stop:
         if axis not in axes:
             raise errors.UserError(
@@ -136,11 +137,12 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
                 f"sweep {name}, {where}: {sweep.trainer} has no field {field!r}; "
                 + errors.expected_one_of(field, declared)
             )
-    if sweep.select.axis not in scale.stop:
-        raise errors.UserError(
-            f"sweep {name}, select.axis = {sweep.select.axis!r}: expected an axis of "
-            f"the stop rule, {', '.join(scale.stop) or 'which is empty'}"
-        )
+    for axis, parts in sweep.select.budgets.items():
+        if isinstance(parts, int) and axis not in scale.stop:
+            raise errors.UserError(
+                f"sweep {name}, select.budgets[{axis!r}]: expected an axis of the stop "
+                f"rule, {', '.join(scale.stop) or 'which is empty'}; or amounts"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,6 +204,34 @@ def plan(
             by_structure.setdefault(points_module.structure(p), []).append(p)
     to_run = tuple(itertools.chain.from_iterable(by_structure.values()))
     return Plan(stops, tuple(points.values()), statuses, to_run, records, code)
+
+
+def hours_to_run(plan: Plan) -> float | None:
+    """Estimates what the points to run will take, by what their like have taken.
+
+    Args:
+        plan: with the records of all points.
+
+    Returns:
+        Hours of training, summed over points; None where nothing has been trained.
+    """
+    rates: dict[tuple, list[float]] = {}  # Hours for one unit of the stop rule.
+    for p in plan.points:
+        axis = next(iter(plan.stops[p.id]), None)
+        record = plan.records[p.id]
+        if axis and record.hours and record.progress.get(axis):
+            rate = record.hours / record.progress[axis]
+            rates.setdefault(points_module.structure(p), []).append(rate)
+    if not rates:
+        return None
+    everywhere = statistics.median(itertools.chain.from_iterable(rates.values()))
+    total = 0.0
+    for p in plan.to_run:
+        axis, amount = next(iter(plan.stops[p.id].items()))
+        known = rates.get(points_module.structure(p))
+        rate = statistics.median(known) if known else everywhere
+        total += rate * max(0.0, amount - plan.records[p.id].progress.get(axis, 0))
+    return total
 
 
 def longest(*stops: Mapping[str, float]) -> dict[str, float]:

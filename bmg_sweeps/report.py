@@ -1,82 +1,49 @@
-"""Tables and figures of a sweep, from its records, beside published numbers."""
+"""Tables of a sweep, from its records, beside published numbers."""
 
 import csv
 import dataclasses
-import html
 import io
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-import rich.box
-import rich.console
-import rich.table
-import rich.text
+import numpy as np
 
-from bmg_sweeps import grid, paper, selection
+from bmg_sweeps import grid, intervals, paper, selection, tables
 from bmg_sweeps.planning import Chosen
-from bmg_sweeps.selection import Trained
-
-_WIDEST = 400  # Columns of a table in a terminal.
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds, and their standard deviation where there are several."""
-
-    mean: float
-    deviation: float | None
-
-    def exact(self) -> str:
-        """Writes both with the mean's units in full: 1,774,099 ± 60,321."""
-        digits = 0 if abs(self.mean) >= 1000 else 3
-        parts = [p for p in (self.mean, self.deviation) if p is not None]
-        return " ± ".join(f"{part:,.{digits}f}" for part in parts)
-
-    def short(self) -> str:
-        """Writes both with three digits and a suffix: 1.77M ± 60.3k."""
-        parts = [p for p in (self.mean, self.deviation) if p is not None]
-        return " ± ".join(_suffixed(part) for part in parts)
+from bmg_sweeps.point import Point
+from bmg_sweeps.selection import Estimate, Selection, Trained
+from bmg_sweeps.tables import Cell, Table
 
 
-Cell = str | Estimate
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """A title, column names, rows of cells, and remarks below."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-def tables(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
+def make(
+    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
+) -> list[Table]:
     """Makes the tables of a sweep.
 
     Args:
         chosen: the sweep, its points and stop rule.
         trained: their records.
+        results: what was selected, on each axis.
 
     Returns:
-        The selection for every budget; every configuration at every budget; what was
-        left out, if anything; and where the numbers come from.
+        For each axis, the selection for every budget, the methods at the last one, and
+        every configuration at every budget; what was left out, if anything; and where
+        the numbers come from.
     """
-    amounts = selection.budgets(chosen.sweep.select, chosen.stop)
-    result = selection.at_budgets(chosen, trained)
-    made = [
-        _best_table(chosen, result),
-        _scores_table(chosen, result, amounts),
-    ]
-    if result.left_out:
-        made.append(_left_out_table(chosen, result))
+    made = []
+    for result in results:
+        made.append(_best_table(chosen, result))
+        if not result.refused:
+            made += _methods_table(chosen, result)
+            made.append(_scores_table(chosen, result))
+    left_out = [one for result in results for one in result.left_out]
+    if left_out:
+        made.append(_left_out_table(chosen, left_out))
     return [*made, _provenance_table(trained)]
 
 
 def comparison(
-    chosen: Chosen,
-    before: Sequence[selection.Score],
-    after: selection.Selection,
+    chosen: Chosen, before: Sequence[selection.Score], after: Selection
 ) -> Table:
     """Compares the selected configurations with themselves on fresh seeds.
 
@@ -97,127 +64,176 @@ def comparison(
             (
                 score.method,
                 grid.describe(chosen.sweep, score.configuration.values),
-                Estimate(score.mean, score.deviation),
+                score.estimate,
                 str(len(score.points)),
-                Estimate(again[key].mean, again[key].deviation)
-                if key in again
-                else missing[key],
+                again[key].estimate if key in again else missing[key],
                 str(len(again[key].points)) if key in again else "–",
             )
         )
-    metric, axis = chosen.sweep.select.metric, chosen.sweep.select.axis
+    metric, axis = chosen.sweep.select.metric, before[0].axis
     return Table(
-        title=f"{metric} at {_amount(before[0].budget)} {axis}",
+        title=f"{metric} at {tables.amount(before[0].budget)} {axis}",
         columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
         rows=tuple(rows),
     )
 
 
-def text(made: Sequence[Table], console: rich.console.Console) -> None:
-    """Prints tables to a terminal, numbers with three digits."""
-    for table in made:
-        view = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for i, name in enumerate(table.columns):
-            justify = "left" if i < 2 else "right"
-            view.add_column(rich.text.Text(name), justify=justify)
-        is_grouped = len({row[0] for row in table.rows}) < len(table.rows)
-        for row, before in zip(table.rows, (None, *table.rows), strict=False):
-            if is_grouped and before and row[0] != before[0]:
-                view.add_section()
-            cells = [c.short() if isinstance(c, Estimate) else c for c in row]
-            view.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
-        console.print(rich.text.Text(table.title, style="bold"))
-        # A table wider than the terminal runs over its edge: cells folded to fit it
-        # cannot be read at all.
-        wide = rich.console.Console(file=console.file, width=_WIDEST)
-        wide.print(view)
-        for note in table.notes:
-            console.print(rich.text.Text(note), soft_wrap=True)
-        console.print()
-
-
-def markdown(made: Sequence[Table]) -> str:
-    """Writes tables as GitHub Markdown, numbers in full."""
-    lines = []
-    for table in made:
-        lines += [f"### {table.title}", "", _markdown_row(table.columns)]
-        lines.append("|" + " --- |" * len(table.columns))
-        lines += [_markdown_row(row) for row in table.rows]
-        lines += ["", *(f"{note}  " for note in table.notes), ""]
-    return "\n".join(lines)
-
-
-def comma_separated(chosen: Chosen, trained: Sequence[Trained]) -> str:
+def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
     """Writes every configuration's score at every budget as CSV, one in a line.
 
     Args:
         chosen: the sweep, its points and stop rule.
-        trained: their records.
+        results: what was selected, on each axis.
 
     Returns:
-        Columns for method, each tuned field, budget, mean, deviation, number of seeds,
-        and whether it is the method's best there.
+        Columns for method, each tuned field, axis, budget, mean and deviation of the
+        metric, number of points, whether it is the method's best there, and if so, mean
+        and deviation of the test.
     """
     sweep = chosen.sweep
-    result = selection.at_budgets(chosen, trained)
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    axis, metric = sweep.select.axis, sweep.select.metric
-    head = ("method", *fields, axis, metric, "deviation", "seeds", "is_best")
-    writer.writerow(head)
-    for score in result.scores:
-        values = score.configuration.values
-        tuned = (
-            sweep.methods[score.method].tuned if score.method in sweep.methods else ()
-        )
-        cells = [values[field] if field in tuned else "" for field in fields]
-        numbers = (score.budget, score.mean, score.deviation, len(score.points))
-        writer.writerow((score.method, *cells, *numbers, score in result.best))
+    metric, test = sweep.select.metric, sweep.select.test
+    head = ("method", *fields, "axis", "budget", metric, "deviation", "points")
+    writer.writerow((*head, "is_best", *((test, "test_deviation") if test else ())))
+    for result in results:
+        best = {(s.budget, s.configuration.id): s for s in result.best}
+        for score in result.scores:
+            values = score.configuration.values
+            is_ours = score.method in sweep.methods
+            tuned = sweep.methods[score.method].tuned if is_ours else ()
+            cells = [values[field] if field in tuned else "" for field in fields]
+            numbers = (score.budget, *dataclasses.astuple(score.estimate))
+            chosen_one = best.get((score.budget, score.configuration.id))
+            is_best = chosen_one is not None
+            row = (score.method, *cells, score.axis, *numbers, len(score.points))
+            tested = chosen_one.test if is_best else None
+            tail = dataclasses.astuple(tested) if tested else ("", "")
+            writer.writerow((*row, is_best, *(tail if test else ())))
     return buffer.getvalue()
 
 
-def _best_table(chosen, result) -> Table:
-    sweep, axis = chosen.sweep, chosen.sweep.select.axis
-    counts: dict[tuple, list[int]] = {}
-    for score in (*result.scores, *result.left_out):
-        pair = counts.setdefault((score.budget, score.method), [0, 0])
-        pair[isinstance(score, selection.LeftOut)] += 1
-    rows = []
-    for best in result.best:
-        considered, left_out = counts[best.budget, best.method]
-        anchor = _anchor(sweep, best)
-        rows.append(
-            (
-                _amount(best.budget),
-                best.method,
-                grid.describe(chosen.sweep, best.configuration.values),
-                Estimate(best.mean, best.deviation),
-                str(len(best.points)),
-                f"{considered} / {considered + left_out}",
-                Estimate(anchor.mean, anchor.deviation) if anchor else "–",
-            )
-        )
-    notes = [
-        f"{sweep.select.metric}: mean ± standard deviation over "
-        f"{', '.join(sweep.select.over)}s. Chosen and reported on the same ones, as in "
-        f"the paper: the best of many is flattered; `rerun` runs fresh ones."
-    ]
+def _best_table(chosen: Chosen, result: Selection) -> Table:
+    """The paper's form: budget, what was selected, validation, test."""
+    sweep, axis = chosen.sweep, result.axis
+    rule = sweep.select
+    title = f"Best by {rule.metric} for each budget of {axis}"
+    if result.refused:
+        return Table(title, ("why not",), ((result.refused,),))
+    anchors = [a for a in paper.ANCHORS.get(sweep.anchors, ()) if a.axis == axis]
+    rows = [_best_row(chosen, result, best, anchors) for best in result.best]
+    columns = (axis, "method", "selected", rule.metric)
+    columns += (rule.test,) if rule.test else ()
+    columns += ("points", "complete")
+    columns += ("published", "Δ") if anchors else ()
+    notes = [_how(rule)]
     notes += [
-        f"Published, at {_amount(a.budget)} {axis}: {a.method} "
-        f"{Estimate(a.mean, a.deviation).exact()} ({a.source})."
-        for a in paper.ANCHORS.get(sweep.anchors, ())
+        f"Published, at {tables.amount(a.budget)} {axis}: {a.method} "
+        f"{tables.exact(Estimate(a.mean, a.deviation))} ({a.source})."
+        for a in anchors
     ]
-    columns = (axis, "method", "selected", sweep.select.metric, "seeds")
-    return Table(
-        title=f"Best by {sweep.select.metric} for each budget",
-        columns=(*columns, "complete", "published"),
-        rows=tuple(rows),
-        notes=tuple(notes),
+    return Table(title, columns, tuple(rows), tuple(notes))
+
+
+def _best_row(chosen, result, best: selection.Score, anchors) -> tuple[Cell, ...]:
+    at = (best.budget, best.method)
+    considered = sum((s.budget, s.method) == at for s in result.scores)
+    left_out = sum((s.budget, s.method) == at for s in result.left_out)
+    row: list[Cell] = [
+        tables.amount(best.budget),
+        best.method,
+        grid.describe(chosen.sweep, best.configuration.values),
+        best.estimate,
+    ]
+    if chosen.sweep.select.test:
+        row.append(best.test or "–")
+    row += [str(len(best.points)), f"{considered} / {considered + left_out}"]
+    if anchors:
+        found = [a for a in anchors if (a.budget, a.method) == at]
+        ours = best.test or best.estimate
+        row.append(Estimate(found[0].mean, found[0].deviation) if found else "–")
+        row.append(tables.signed(ours.mean - found[0].mean) if found else "–")
+    return tuple(row)
+
+
+def _how(rule: grid.Select) -> str:
+    """Says what is averaged, and over what it was chosen."""
+    over = ", ".join(f"{field}s" for field in rule.over)
+    text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
+    if rule.test:
+        return text + f"Chosen by {rule.metric}; {rule.test} was read afterwards."
+    return text + (
+        "Chosen and reported on the same ones, as in the paper: the best of many is "
+        "flattered; `rerun` runs fresh ones."
     )
 
 
-def _scores_table(chosen, result, amounts) -> Table:
+def _methods_table(chosen: Chosen, result: Selection) -> list[Table]:
+    """Compares the methods' best at the last budget, where there are runs enough."""
+    last = max((s.budget for s in result.best), default=None)
+    best = [s for s in result.best if s.budget == last]
+    matrices = {s.method: _matrix(chosen.sweep.select, s) for s in best}
+    matrices = {m: x for m, x in matrices.items() if x is not None and len(x) > 1}
+    if len(matrices) < 2:
+        return []
+    rule = chosen.sweep.select
+    sign = 1 if rule.mode == "max" else -1
+    rows = []
+    for method, scores in matrices.items():
+        middle = intervals.interquartile_mean(scores)
+        ours = sign * scores
+        chances = [
+            _interval(
+                intervals.probability_of_improvement(ours, sign * others), "{:.2f}"
+            )
+            if other != method
+            else "–"
+            for other, others in matrices.items()
+            if others.shape[1] == scores.shape[1]
+        ]
+        rows.append((method, _interval(middle, "{:,.4g}"), *chances))
+    versus = [f"P(better than {method})" for method in matrices]
+    notes = (
+        f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
+        f"intervals of a stratified bootstrap over {rule.over[0]}s. Few runs make wide "
+        f"intervals, and two or three make ones that are too narrow.",
+    )
+    title = f"Methods at {tables.amount(last)} {result.axis}"
+    columns = ("method", "interquartile mean", *versus)
+    return [Table(title, columns, tuple(rows), notes)]
+
+
+def _chance(ours: np.ndarray, others: np.ndarray) -> str:
+    if ours.shape[1] != others.shape[1]:
+        return "other tasks"
+    return _interval(intervals.probability_of_improvement(ours, others), "{:.2f}")
+
+
+def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
+    """Arranges runs as [seeds, tasks]; None where some are missing."""
+    values = score.test_values or score.values
+    seeds = sorted({p.values[rule.over[0]] for p in score.points})
+    tasks = sorted({_task(rule, p) for p in score.points})
+    matrix = np.full((len(seeds), len(tasks)), np.nan)
+    for p, value in zip(score.points, values, strict=True):
+        if value is not None:
+            place = seeds.index(p.values[rule.over[0]]), tasks.index(_task(rule, p))
+            matrix[place] = value
+    return None if np.isnan(matrix).any() else matrix
+
+
+def _task(rule: grid.Select, point: Point) -> tuple:
+    return tuple(point.values[field] for field in rule.over[1:])
+
+
+def _interval(found: intervals.Interval, form: str) -> str:
+    low, high = form.format(found.low), form.format(found.high)
+    return f"{form.format(found.estimate)} [{low}, {high}]"
+
+
+def _scores_table(chosen: Chosen, result: Selection) -> Table:
+    amounts = sorted({s.budget for s in (*result.scores, *result.left_out)})
     by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in result.scores:
         key = score.configuration.id
@@ -225,33 +241,28 @@ def _scores_table(chosen, result, amounts) -> Table:
     rows = []
     for by_budget in by_configuration.values():
         one = next(iter(by_budget.values()))
-        cells = [
-            Estimate(by_budget[a].mean, by_budget[a].deviation)
-            if a in by_budget
-            else "–"
-            for a in amounts
-        ]
+        cells = [by_budget[a].estimate if a in by_budget else "–" for a in amounts]
         described = grid.describe(chosen.sweep, one.configuration.values)
         rows.append((one.method, described, *cells))
     return Table(
-        title=f"{chosen.sweep.select.metric} of every configuration, by budget",
-        columns=("method", "configuration", *(_amount(a) for a in amounts)),
+        title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
+        columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
         rows=tuple(rows),
     )
 
 
-def _left_out_table(chosen, result) -> Table:
+def _left_out_table(chosen: Chosen, left_out: Sequence[selection.LeftOut]) -> Table:
     first: dict[str, selection.LeftOut] = {}
-    for one in result.left_out:
+    for one in left_out:
         first.setdefault(one.configuration.id, one)
     return Table(
         title="Left out, from the first budget on that they do not reach",
-        columns=("method", "configuration", chosen.sweep.select.axis, "why"),
+        columns=("method", "configuration", "budget", "why"),
         rows=tuple(
             (
                 one.method,
                 grid.describe(chosen.sweep, one.configuration.values),
-                _amount(one.budget),
+                tables.amount(one.budget),
                 one.reason,
             )
             for one in first.values()
@@ -261,47 +272,25 @@ def _left_out_table(chosen, result) -> Table:
 
 def _provenance_table(trained: Sequence[Trained]) -> Table:
     runs = [t.record.provenance for t in trained if t.record.provenance]
-    revisions = sorted(
-        {
-            str(revision)
-            for p in runs
-            for revision in p.get("revisions", [p.get("revision", "unknown")])
-        }
-    )
+    revisions = sorted({r for t in trained for r in t.record.revisions})
+    devices = sorted({d for t in trained for d in t.record.devices})
+    widths = sorted({p.get("pack_width", 1) for p in runs})
+    threads = sorted({str(p.get("threads")) for p in runs})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
-    seconds = [t.rows["training_seconds"][-1] for t in trained if t.rows]
-    rows = [
+    notes += ["Devices are mixed."] if len(devices) > 1 else []
+    rows = (
         ("points with a record", f"{len(runs)} of {len(trained)}"),
         ("code revision", ", ".join(revisions) or "–"),
-        ("device", ", ".join(sorted({p.get("device", "?") for p in runs})) or "–"),
-        ("threads", ", ".join(sorted({str(p.get("threads")) for p in runs})) or "–"),
-        ("training seconds a point", f"{statistics.median(seconds):.0f}, median")
-        if seconds
-        else ("training seconds a point", "–"),
-    ]
-    return Table("Provenance", ("what", "value"), tuple(rows), tuple(notes))
+        ("device", ", ".join(devices) or "–"),
+        ("threads", ", ".join(threads) or "–"),
+        ("points in a pack", ", ".join(map(str, widths)) or "–"),
+        ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
+        ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
+        ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
+    )
+    return Table("Provenance", ("what", "value"), rows, tuple(notes))
 
 
-def _markdown_row(row: Sequence[Cell]) -> str:
-    cells = [c.exact() if isinstance(c, Estimate) else c for c in row]
-    cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
-    return "| " + " | ".join(cells) + " |"
-
-
-def _anchor(sweep: grid.Sweep, best: selection.Score) -> paper.Anchor | None:
-    for anchor in paper.ANCHORS.get(sweep.anchors, ()):
-        if anchor.method == best.method and anchor.budget == best.budget:
-            return anchor
-    return None
-
-
-def _amount(amount: float) -> str:
-    return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.2f}"
-
-
-def _suffixed(number: float) -> str:
-    for factor, suffix in ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
-        digits = f"{number / factor:.3g}"
-        if abs(float(digits)) < 1000:  # After rounding: 999.6 is 1k.
-            return digits + suffix
-    return f"{number:.3g}"
+def _median(seconds: Iterable[float]) -> str:
+    known = [s for s in seconds if s > 0]
+    return f"{statistics.median(known):.3g}, median" if known else "–"

@@ -5,7 +5,7 @@ seeds of the validation metric at the last row at or before the budget. Only com
 configurations are considered: every seed has trained to the budget and its number there
 is finite. A crashed, diverged or partial configuration is listed with the reason, and
 never chosen. Ties go to the smaller id, so that the choice does not depend on the order
-of anything.
+of anything. Tests are read once the choice is made, for what was chosen.
 """
 
 import bisect
@@ -21,11 +21,24 @@ from bmg_sweeps.point import Point
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A point, its record, and the rows that it left."""
+    """A point, its record, and the rows that it left; no tests are among them."""
 
     point: Point
     record: store.Record
     rows: store.Rows
+    validation: store.Rows = dataclasses.field(default_factory=dict)
+
+    def table(self, metric: str) -> store.Rows:
+        """Returns the rows that have a column: those of training or of validation."""
+        return self.validation if metric in self.validation else self.rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A mean over runs, and the sample standard deviation over seeds."""
+
+    mean: float
+    deviation: float | None  # None with one seed.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +47,13 @@ class Score:
 
     method: str
     configuration: Point
+    axis: str
     budget: float
-    mean: float  # Of the validation metric, over seeds.
-    deviation: float | None  # Sample standard deviation; None with one seed.
-    points: tuple[Point, ...]  # One for each seed.
+    points: tuple[Point, ...]  # One for each combination of what is averaged over.
+    values: tuple[float, ...]  # The validation metric of each point.
+    estimate: Estimate  # Of these.
+    test_values: tuple[float | None, ...] = ()  # Read for the best only, afterwards.
+    test: Estimate | None = None  # Of these, where all are finite.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,15 +68,17 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """Everything that was considered for a sweep, and the best of it."""
+    """Everything that was considered for a sweep on one axis, and the best of it."""
 
-    scores: tuple[Score, ...]  # All budgets, methods and configurations.
-    left_out: tuple[LeftOut, ...]
-    best: tuple[Score, ...]  # One for each budget and method that has any.
+    axis: str
+    scores: tuple[Score, ...] = ()  # All budgets, methods and configurations.
+    left_out: tuple[LeftOut, ...] = ()
+    best: tuple[Score, ...] = ()  # One for each budget and method that has any.
+    refused: str | None = None  # Why nothing can be selected on this axis.
 
 
 def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
-    """Reads the records of a sweep's points, with their rows.
+    """Reads the records of a sweep's points, with their rows and validations.
 
     Args:
         storage: of the records.
@@ -69,53 +87,69 @@ def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
     Returns:
         One for each point; rows are empty where there are none or they are damaged.
     """
-    trained = []
-    for point in chosen.points:
-        record = store.read(storage, point.trainer, point.id)
-        try:
-            rows = {} if record.damage else store.rows(storage, record)
-        except store.Damaged as error:
-            record = dataclasses.replace(record, damage=str(error))
-            rows = {}
-        trained.append(Trained(point, record, rows))
-    return trained
+    keys = [(p.trainer, p.id) for p in chosen.points]
+    records = store.scan(storage, keys)
+    return [load_one(storage, p, records[p.id]) for p in chosen.points]
 
 
-def budgets(select: grid.Select, stop: Mapping[str, float]) -> list[float]:
-    """Divides the stop rule into budgets, at 1/n … n/n of it.
+def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trained:
+    """Reads the rows of one point, as `load` does."""
+    try:
+        tables = [
+            {} if record.damage else _with_hours(store.rows(storage, record, name))
+            for name in ("rows", "validation")
+        ]
+    except store.Damaged as error:
+        record = dataclasses.replace(record, damage=str(error))
+        tables = [{}, {}]
+    return Trained(point, record, *tables)
+
+
+def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[float]]:
+    """Works out the budgets of each axis.
 
     Args:
         select: how the sweep selects.
         stop: how far its points train.
 
     Returns:
-        Amounts on the axis of selection, ascending.
+        Amounts by axis, ascending.
 
     Raises:
-        UserError: the stop rule does not say how far that is.
+        UserError: the stop rule does not say how far an axis goes that it divides.
     """
-    if select.axis not in stop:
+    amounts = {}
+    for axis, parts in select.budgets.items():
+        if not isinstance(parts, int):
+            amounts[axis] = list(parts)
+        elif axis in stop:
+            amounts[axis] = [stop[axis] * i / parts for i in range(1, parts + 1)]
+    if not amounts:
         raise errors.UserError(
             f"--stop {', '.join(stop)}: expected {select.axis}=N, on which the "
             f"budgets are measured"
         )
-    whole = stop[select.axis]
-    return [whole * i / select.num_budgets for i in range(1, select.num_budgets + 1)]
+    return amounts
 
 
 def select(
-    sweep: grid.Sweep, trained: Sequence[Trained], amounts: Sequence[float]
+    sweep: grid.Sweep, trained: Sequence[Trained], axis: str, amounts: Sequence[float]
 ) -> Selection:
     """Scores every configuration at every budget and chooses the best of each method.
 
     Args:
         sweep: says what decides, and which methods there are.
         trained: the sweep's points.
+        axis: that the budgets are measured on.
         amounts: the budgets.
 
     Returns:
         Scores, what was left out, and the best.
     """
+    devices = {d for one in trained for d in one.record.devices}
+    if axis == "hours" and len(devices) > 1:
+        names = " and ".join(sorted(devices))
+        return Selection(axis, refused=f"hours on {names} cannot be compared")
     configurations: dict[str, list[Trained]] = {}
     for one in trained:
         key = one.point.configuration(sweep.select.over).id
@@ -124,17 +158,17 @@ def select(
     for amount in amounts:
         here = []
         for members in configurations.values():
-            result = _score(sweep, members, amount)
+            result = _score(sweep, members, axis, amount)
             (here if isinstance(result, Score) else left_out).append(result)
         scores += here
         for method in [*sweep.methods, "other"]:
             rivals = [score for score in here if score.method == method]
             if rivals:
                 best.append(min(rivals, key=lambda s: _rank(sweep.select, s)))
-    return Selection(tuple(scores), tuple(left_out), tuple(best))
+    return Selection(axis, tuple(scores), tuple(left_out), tuple(best))
 
 
-def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> Selection:
+def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, Selection]:
     """Selects at each of a sweep's budgets, as its reports do.
 
     Args:
@@ -142,10 +176,43 @@ def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> Selection:
         trained: their records.
 
     Returns:
-        As `select`.
+        As `select`, by axis.
     """
-    amounts = budgets(chosen.sweep.select, chosen.stop)
-    return select(chosen.sweep, trained, amounts)
+    return {
+        axis: select(chosen.sweep, trained, axis, amounts)
+        for axis, amounts in budgets(chosen.sweep.select, chosen.stop).items()
+    }
+
+
+def with_tests(
+    storage: files.Storage,
+    sweep: grid.Sweep,
+    trained: Sequence[Trained],
+    result: Selection,
+) -> Selection:
+    """Reads the test metric of the chosen configurations, now that they are chosen.
+
+    Args:
+        storage: of the records.
+        sweep: says which column that is, if any.
+        trained: the sweep's points.
+        result: the choice.
+
+    Returns:
+        The same, with tests in `best`.
+    """
+    metric = sweep.select.test
+    if metric is None:
+        return result
+    records = {one.point.id: one.record for one in trained}
+    best = []
+    for score in result.best:
+        tables = [_tests(storage, records[p.id]) for p in score.points]
+        values = tuple(value_at(t, score.axis, metric, score.budget) for t in tables)
+        is_whole = all(value is not None for value in values)
+        test = _estimate(sweep.select.over, score.points, values) if is_whole else None
+        best.append(dataclasses.replace(score, test_values=values, test=test))
+    return dataclasses.replace(result, best=tuple(best))
 
 
 def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float | None:
@@ -165,56 +232,88 @@ def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float |
     return value if value is not None and math.isfinite(value) else None
 
 
+def _with_hours(rows: store.Rows) -> store.Rows:
+    """Adds the axis of training time in the unit of its budgets."""
+    if "training_seconds" not in rows:
+        return rows
+    return rows | {"hours": [second / 3600 for second in rows["training_seconds"]]}
+
+
+def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
+    try:
+        return _with_hours(store.rows(storage, record, "test"))
+    except store.Damaged:
+        return {}
+
+
+def _estimate(over, points: Sequence[Point], values: Sequence[float]) -> Estimate:
+    """Averages over everything; deviates over the first field, the seeds."""
+    by_seed: dict[int, list[float]] = {}
+    for p, value in zip(points, values, strict=True):
+        by_seed.setdefault(p.values[over[0]], []).append(value)
+    means = [statistics.fmean(of_seed) for of_seed in by_seed.values()]
+    deviation = statistics.stdev(means) if len(means) > 1 else None
+    return Estimate(statistics.fmean(values), deviation)
+
+
 def _rank(select: grid.Select, score: Score) -> tuple[float, str]:
-    mean = -score.mean if select.mode == "max" else score.mean
-    return mean, score.configuration.id
+    mean = score.estimate.mean
+    return -mean if select.mode == "max" else mean, score.configuration.id
 
 
 def _score(
-    sweep: grid.Sweep, members: Sequence[Trained], amount: float
+    sweep: grid.Sweep, members: Sequence[Trained], axis: str, amount: float
 ) -> Score | LeftOut:
     """Scores one configuration at one budget, or says why it cannot be."""
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
-    values = [value_at(o.rows, rule.axis, rule.metric, amount) for o in members]
-    reasons = [_incomplete(one, rule.axis, amount) for one in members]
+    values = [
+        value_at(one.table(rule.metric), axis, rule.metric, amount) for one in members
+    ]
+    reasons = [_incomplete(one, axis, amount) for one in members]
     if not any(reasons):
         reasons = [
-            _without_value(one, rule, amount) if value is None else None
+            _without_value(one, rule.metric, axis, amount) if value is None else None
             for one, value in zip(members, values, strict=True)
         ]
     for one, reason in zip(members, reasons, strict=True):
         if reason:
             seed = ", ".join(f"{f} {one.point.values[f]}" for f in rule.over)
             return LeftOut(method, configuration, amount, f"{seed}: {reason}")
+    points = tuple(one.point for one in members)
     return Score(
         method=method,
         configuration=configuration,
+        axis=axis,
         budget=amount,
-        mean=statistics.fmean(values),
-        deviation=statistics.stdev(values) if len(values) > 1 else None,
-        points=tuple(one.point for one in members),
+        points=points,
+        values=tuple(values),
+        estimate=_estimate(rule.over, points, values),
     )
 
 
-def _without_value(one: Trained, rule: grid.Select, amount: float) -> str:
+def _without_value(one: Trained, metric: str, axis: str, amount: float) -> str:
     """Says why a point that has trained to a budget has no number there."""
-    if rule.metric not in one.rows:
-        return f"{rule.metric} is no column of its rows"
-    if not bisect.bisect_right(one.rows[rule.axis], amount):
-        return f"no row before {amount:g} {rule.axis}"
-    return f"{rule.metric} is not finite"
+    table = one.table(metric)
+    if metric not in table:
+        return f"{metric} is no column of its rows"
+    if not bisect.bisect_right(table[axis], amount):
+        return f"no row before {amount:g} {axis}"
+    return f"{metric} is not finite"
 
 
 def _incomplete(one: Trained, axis: str, amount: float) -> str | None:
     """Says why a point's number at a budget does not count; None where it does."""
     if one.record.damage:
         return f"damaged record ({one.record.damage})"
+    width = one.record.provenance.get("pack_width", 1)
+    if axis == "hours" and width > 1:
+        return f"ran in a pack of {width}, whose hours are not its own"
     if one.record.progress.get(axis, 0) >= amount:
         return None
     failure = one.record.failure
     if failure:
         return f"{failure['kind']} ({failure['type']}: {failure['message']})"
     reached = one.record.progress.get(axis, 0)
-    return f"trained to {reached:,.0f} {axis}" if reached else "not run"
+    return f"trained to {reached:,.6g} {axis}" if reached else "not run"

@@ -87,6 +87,37 @@ class Record:
         """Whether there is nothing that a next attempt could go on from."""
         return bool(self.damage) or (self.failure or {}).get("kind") == "diverged"
 
+    @property
+    def owner(self) -> str:
+        """Who holds the lease, as they named themselves."""
+        return (self.manifest.get("lease") or {}).get("owner") or "another process"
+
+    @property
+    def revisions(self) -> list[str]:
+        """The code revisions that it was made by."""
+        return _all_of(self.provenance, "revisions", "revision")
+
+    @property
+    def devices(self) -> list[str]:
+        """The models of the devices that it was made on."""
+        return _all_of(self.provenance, "devices", "device")
+
+    @property
+    def hours(self) -> float:
+        """Time that training took, without compiling and evaluating."""
+        return self.progress.get("hours", 0.0)
+
+    @property
+    def pack_width(self) -> int | None:
+        """Width of the pack that it must go on in; None where it may begin anew.
+
+        The last bits of a program's numbers depend on its width.
+        """
+        if "left_pack" in self.provenance:
+            return 1
+        goes_on = self.progress and not self.begins_anew
+        return self.provenance.get("pack_width", 1) if goes_on else None
+
     def is_leased(self) -> bool:
         """Whether a process that may still be alive works on it."""
         lease = self.manifest.get("lease")
@@ -335,14 +366,15 @@ def _object(storage, trainer, point_id, item) -> bytes:
 class Attempt:
     """A process's hold on a record, from `begin` to the commit that releases it."""
 
-    def __init__(self, storage: files.Storage, record: Record) -> None:
+    def __init__(self, storage: files.Storage, record: Record, owner: str) -> None:
         """Use `begin`."""
+        self._owner = owner
         self._storage = storage
         self._key = (record.trainer, record.id)
         self._number = record.manifest.get("attempt", 0) + 1
         self._commits = 0
         kept = {} if record.begins_anew else dict(record.manifest)
-        self._manifest = kept | {"attempt": self._number, "lease": _lease()}
+        self._manifest = kept | {"attempt": self._number, "lease": _lease(owner)}
 
     @property
     def number(self) -> int:
@@ -397,7 +429,7 @@ class Attempt:
     def _commit(self, changes, objects, release) -> None:
         self._check_current()
         manifest = self._manifest | changes
-        manifest["lease"] = None if release else _lease()
+        manifest["lease"] = None if release else _lease(self._owner)
         if objects:
             manifest["previous"] = manifests.data_of(self._manifest)
         for part, data in objects.items():
@@ -459,12 +491,13 @@ class Attempt:
             raise Stale(f"point {self._key[1]}: its record was deleted")
 
 
-def begin(storage: files.Storage, record: Record) -> Attempt:
+def begin(storage: files.Storage, record: Record, owner: str = "") -> Attempt:
     """Takes hold of a point, if nobody else has.
 
     Args:
         storage: of the records.
         record: of the point, as `read` or `verify` gave it.
+        owner: how to call who takes hold of it, to those who find it taken.
 
     Returns:
         An attempt that may commit until its lease expires unrenewed.
@@ -475,7 +508,7 @@ def begin(storage: files.Storage, record: Record) -> Attempt:
     """
     if record.is_leased():
         raise Busy(f"point {record.id} is being worked on")
-    attempt = Attempt(storage, record)
+    attempt = Attempt(storage, record, owner)
     try:
         _patiently(attempt._create)
         with _abandoning(attempt):
@@ -484,14 +517,6 @@ def begin(storage: files.Storage, record: Record) -> Attempt:
     except (FileExistsError, Stale) as error:
         raise Busy(f"point {record.id} was taken by another process") from error
     return attempt
-
-
-@contextlib.contextmanager
-def holding(storage: files.Storage, record: Record) -> Iterator[Attempt]:
-    """Takes hold of a point as `begin` does, and lets go of it where storage fails."""
-    attempt = begin(storage, record)
-    with _abandoning(attempt):
-        yield attempt
 
 
 @contextlib.contextmanager
@@ -516,15 +541,21 @@ def _patiently(action: Callable[[], None]) -> None:
         pause = min(2 * pause, 8.0)
 
 
+def _all_of(provenance: Mapping[str, Any], several: str, one: str) -> list[str]:
+    """Returns what all attempts noted, or the only one did."""
+    return list(provenance.get(several, [provenance[one]] if one in provenance else []))
+
+
 def _attempts(names: Iterable[str]) -> list[int]:
     """Returns the attempts of which there are manifests, the newest first."""
     numbers = (manifests.attempt_of(name) for name in names)
     return sorted((n for n in numbers if n is not None), reverse=True)
 
 
-def _lease() -> dict[str, Any]:
+def _lease(owner: str) -> dict[str, Any]:
     process = psutil.Process()
     return {
+        "owner": owner,
         "host": _host(),
         "pid": process.pid,
         "started": process.create_time(),

@@ -1,8 +1,12 @@
-"""One point: bind, compile, train, commit.
+"""A trial's points: bind, compile, train, evaluate, commit.
 
-The only user of gin's global configuration, of `jax.jit` and of the training loop. It
-never knows which setting it runs: a trainer is a module with the contract of the README
-("How to add a trainer"), and everything else about a point is in its record.
+The only user of gin's global configuration and of the training loop. It never knows
+which setting it runs: a trainer is a module with the contract of the README ("How to
+add a trainer"), and everything else about a point is in its record.
+
+Points of one structure may train together, as a pack: one compiled call advances all of
+them. Each keeps its own record, stop rule and failure; those that are over stay in the
+pack, unrecorded, until the last one is.
 
     python -m bmg_sweeps.work_unit < points.json
 
@@ -11,30 +15,33 @@ checks every point of a plan, for a driver that imports neither JAX nor a traine
 
 import contextlib
 import dataclasses
-import functools
 import importlib
 import json
-import os
-import pathlib
-import platform
-import re
 import sys
-import time
-import traceback
 import types
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any
 
 import gin
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from bmg_sweeps import errors, files, store
+from bmg_sweeps import errors, files, pack, programs, store
 
-COMMIT_SECONDS = 30.0  # Between commits, and up to a chunk more; a kill loses that.
-_PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a launch asks of a trial: points of one structure, and how to train them."""
+
+    trainer: str
+    stops: Mapping[str, Mapping[str, float]]  # Amount by axis, by point id.
+    pack: int | None = 1  # Points that train together; None is what fits the device.
+    retry: bool = False  # Whether failed and diverged points are tried once more.
+    launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
+
+    @property
+    def owner(self) -> str:
+        """How others that want the same points call who trains them."""
+        return f"launch {self.launch.get('launch', 'unknown')}"
 
 
 def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
@@ -60,308 +67,130 @@ def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
 
 def run(
     storage: files.Storage,
-    trainer: str,
-    point_id: str,
-    stop: Mapping[str, float],
-    *,
+    task: Task,
     should_stop: Callable[[], bool] = lambda: False,
-    retry: bool = False,
-    launch: Mapping[str, Any] | None = None,
-) -> str:
-    """Trains a point until the stop rule is met, from where its record stands.
+) -> dict[str, str]:
+    """Trains points until their stop rules are met, from where their records stand.
 
-    A point that raises is tried again, here, until its tries are used up.
+    A point that raises is tried again, here, until its tries are used up. A pack that
+    raises without saying for which point is taken apart: its points go on alone.
 
     Args:
-        storage: of the records.
-        trainer: of the point.
-        point_id: of the point, declared before.
-        stop: amount by axis of progress.
-        should_stop: asked after every chunk; if true, the point commits and ends.
-        retry: whether to try a failed or diverged point again.
-        launch: provenance that the launch adds, such as the fingerprint of its `code`.
+        storage: of the records, where the points are declared.
+        task: which points, and how.
+        should_stop: asked after every chunk; if true, the points commit and end.
 
     Returns:
-        The point's status afterwards, as `store.status` says it, or "busy". Where
+        By point id, the status afterwards, as `store.status` says it, or "busy". Where
         storage fails for long it is "missing": the point goes on from its last commit.
     """
+    statuses = dict.fromkeys(task.stops, "missing")
     try:
-        return _run(storage, trainer, point_id, stop, should_stop, retry, launch or {})
+        _run(storage, task, should_stop, statuses)
     except files.StorageError as error:
-        print(f"point {point_id} is interrupted: {error}", file=sys.stderr)
-        return "missing"
+        print(f"interrupted: {error}", file=sys.stderr)
+    return statuses
 
 
-def _run(storage, trainer, point_id, stop, should_stop, retry, launch) -> str:
+def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
+    """Runs packs until nothing is left to do; keeps the statuses up to date."""
+    waiting = dict.fromkeys(task.stops)  # As an ordered set.
+    forgiven: set[str] = set()  # Tried once more, as `task.retry` says.
     while True:
-        record = store.verify(storage, store.read(storage, trainer, point_id))
-        status = store.status(record, stop, launch.get("code"))
-        is_retried = retry and status in ("failed", "diverged")
-        if status != "missing" and not is_retried:
-            return "busy" if status == "running" else status
-        if should_stop():
-            return status
-        tries = 0 if is_retried else (record.failure or {}).get("tries", 0)
-        retry = False
-        try:
-            record = store.verify(storage, record, store.PARTS)
-            with store.holding(storage, record) as attempt:
-                _run_attempt(storage, record, attempt, stop, should_stop, launch, tries)
-        except (store.Busy, store.Stale):
-            return "busy"
-
-
-def _run_attempt(storage, record, attempt, stop, should_stop, launch, tries) -> None:
-    """Commits how it ended, whatever that is; raises where it no longer counts."""
-    provenance = dict(launch)
-    try:
-        module, config = bind(
-            record.trainer, store.gin_text(storage, record.trainer, record.id)
-        )
-        with module.open_source(config) as source:
-            work = _start(storage, record, module, config, source, provenance)
-            provenance["attempt"] = attempt.number
-            attempt.commit(provenance=provenance)  # Compiling may have outlasted it.
-            _train(work, attempt, provenance, stop, should_stop)
-    except (store.Stale, files.StorageError):
-        raise  # No fault of the point's.
-    except Exception as error:
-        attempt.commit(
-            provenance=provenance,
-            failure=_failure(error) | {"kind": "failed", "tries": tries + 1},
-            release=True,
-        )
-
-
-@dataclasses.dataclass
-class _Work:
-    """A point in training."""
-
-    module: types.ModuleType
-    config: Any
-    source: Any
-    programs: "_Programs"
-    state: Any
-    rows: store.Rows
-    training_seconds: float
-
-    def progress(self) -> dict[str, float]:
-        axes = self.module.progress(self.config, self.state)
-        axes = {name: int(amount) for name, amount in axes.items()}
-        return axes | {"hours": self.training_seconds / 3600}
-
-
-def _start(storage, record, module, config, source, provenance) -> _Work:
-    """Initializes a point, or takes up the state of its last commit."""
-    config = jax.tree.map(jnp.asarray, config)
-    key = jax.random.key(config.seed)
-    programs = _programs(module, config, key, source, provenance)
-    state, rows = _checkpoint(storage, record, programs, provenance)
-    if state is None:
-        state, rows, hours = programs.init(config, key, source), {}, 0.0
-    else:
-        hours = record.progress["hours"]
-    return _Work(module, config, source, programs, state, rows, hours * 3600)
-
-
-def _checkpoint(storage, record, programs, provenance) -> tuple[Any, store.Rows]:
-    """Reads the last commit; None where there is none, or none to go on from."""
-    try:
-        if record.damage:
-            raise store.Damaged(record.damage)
-        arrays = None if record.begins_anew else store.state(storage, record)
-        if arrays is None:
-            return None, {}
-        state, rows = _unflatten(arrays, programs.state), store.rows(storage, record)
-    except store.Damaged as error:
-        provenance["restarted"] = f"damaged: {error}"
-        return None, {}
-    if state is None:
-        provenance["restarted"] = "the checkpoint does not fit this code's state"
-        return None, {}
-    if record.fallback:
-        provenance["restarted"] = f"{record.fallback}; from the commit before"
-    before = record.provenance
-    revisions = before.get("revisions", [before.get("revision")])
-    provenance["revisions"] = list(
-        dict.fromkeys([*revisions, provenance.get("revision")])
-    )
-    return state, rows
-
-
-def _train(work, attempt, provenance, stop, should_stop) -> None:
-    """Advances by chunks, and commits from time to time and at the end."""
-    unknown = [axis for axis in stop if axis not in work.progress()]
-    if unknown:
-        axes = ", ".join(work.progress())
-        raise ValueError(f"stop rule {unknown[0]}: expected one of the axes {axes}")
-    committed = time.monotonic()
-    provenance["began"] = round(time.time(), 3)
-    reached = work.progress()
-    while True:
-        progress = work.progress()
-        is_over = all(progress.get(a, 0) >= n for a, n in stop.items()) or should_stop()
-        is_due = time.monotonic() - committed >= COMMIT_SECONDS
-        problem = _not_finite(work, progress)
-        if is_over or is_due or problem:
-            failure = None
-            if problem:
-                failure = {"kind": "diverged", "type": "Diverged", "message": problem}
-                failure |= {"frames": [], "tries": 0}
-                progress = reached  # The chunk that lost it does not count.
-            provenance["ended"] = round(time.time(), 3)
-            attempt.commit(
-                progress=progress,
-                state=_flatten(work.state),
-                rows=work.rows,
-                provenance=provenance,
-                failure=failure,
-                release=bool(is_over or problem),
-            )
-            committed = time.monotonic()
-        if is_over or problem:
+        keys = [(task.trainer, i) for i in waiting]
+        todo = []
+        for i, record in store.scan(storage, keys, whole=True).items():
+            status = store.status(record, task.stops[i], task.launch.get("code"))
+            statuses[i] = "busy" if status == "running" else status
+            is_lost = task.retry and i not in forgiven
+            if status == "missing" or (is_lost and status in ("failed", "diverged")):
+                todo.append(record)
+        if not todo or should_stop():
             return
-        reached = progress
-        began = time.perf_counter()
-        work.state, rows = work.programs.train(work.config, work.state, work.source)
-        rows = jax.device_get(jax.block_until_ready(rows))
-        work.training_seconds += time.perf_counter() - began
-        _append(work, rows)
+        members, width = _next_pack(storage, todo, task)
+        forgiven |= {record.id for record in members}
+        lanes = _take(storage, members, task, statuses)
+        for record in members:
+            if record.id not in {lane.record.id for lane in lanes}:
+                statuses[record.id] = "busy"
+                del waiting[record.id]
+        _run_pack(lanes, width, should_stop)
+        for lane in lanes:
+            if lane.is_taken_over or lane.is_interrupted:
+                statuses[lane.record.id] = "busy" if lane.is_taken_over else "missing"
+                del waiting[lane.record.id]
 
 
-def _append(work: _Work, rows: Mapping[str, np.ndarray]) -> None:
-    """Adds the rows that are new: those in which the first axis has advanced."""
-    axis = next(iter(work.progress()))
-    columns = {name: np.asarray(column) for name, column in rows.items()}
-    for i, amount in enumerate(columns[axis].tolist()):
-        if amount > (work.rows[axis][-1] if work.rows else 0):
-            row = {name: _number(column[i]) for name, column in columns.items()}
-            row["training_seconds"] = round(work.training_seconds, 3)
-            for name, value in row.items():
-                work.rows.setdefault(name, []).append(value)
+def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
+    """Chooses the points that train together next, and the width of their pack."""
+    width = records[0].pack_width
+    alike = [record for record in records if record.pack_width == width]
+    if width is None:
+        width = task.pack or _fitting_width(storage, alike[0])
+        width = min(width, len(alike))
+    return alike[:width], width
 
 
-def _number(value: np.generic) -> int | float | None:
-    """Writes a float32 with as few digits as tell it apart; None where not finite."""
-    if np.issubdtype(value.dtype, np.integer):
-        return int(value)
-    return float(str(value)) if np.isfinite(value) else None
+def _bound(storage, record) -> tuple[types.ModuleType, Any]:
+    """Binds a point as its record says."""
+    gin_text = store.gin_text(storage, record.trainer, record.id)
+    return bind(record.trainer, gin_text)
 
 
-def _not_finite(work: _Work, progress: Mapping[str, float]) -> str | None:
-    """Names the first number of the state, or of the last row, that is not finite."""
-    axis, amount = next(iter(progress.items()))
-    for name, column in work.rows.items():
-        if column[-1] is None:
-            return f"{name} is not finite by {axis}={amount}"
-    if not bool(work.programs.is_finite(work.state)):
-        for path, leaf in jax.tree.leaves_with_path(work.state):
-            if not bool(_is_finite([leaf])):
-                name = jax.tree_util.keystr(path)
-                return f"state{name} is not finite by {axis}={amount}"
-    return None
+def _fitting_width(storage, record) -> int:
+    """Says how many points fit the device, by what the program of one needs."""
+    try:
+        module, config = _bound(storage, record)
+        with module.open_source(config) as source:
+            single, _ = programs.compiled(module, [pack.as_arrays(config)], source)
+    except Exception:
+        return 1  # What is wrong is recorded when the point runs.
+    return programs.fitting_width(single, jax.devices()[0])
 
 
-def _is_finite(state: Any) -> jax.Array:
-    return jnp.array(
-        [
-            jnp.all(jnp.isfinite(leaf))
-            for leaf in jax.tree.leaves(state)
-            if jnp.issubdtype(leaf.dtype, jnp.floating)
-        ]
-    ).all()
+def _take(storage, members, task: Task, statuses) -> list[pack.Lane]:
+    """Takes hold of the points that nobody else has."""
+    lanes: list[pack.Lane] = []
+    try:
+        for record in members:
+            record = store.verify(storage, record, store.PARTS)
+            failure = record.failure if statuses[record.id] == "missing" else None
+            with contextlib.suppress(store.Busy):
+                lanes.append(
+                    pack.Lane(
+                        storage=storage,
+                        record=record,
+                        attempt=store.begin(storage, record, task.owner),
+                        stop=task.stops[record.id],
+                        tries=(failure or {}).get("tries", 0),
+                        provenance=dict(task.launch),
+                    )
+                )
+    except files.StorageError:
+        for lane in lanes:
+            lane.interrupt()
+        raise
+    return lanes
 
 
-@dataclasses.dataclass(frozen=True)
-class _Programs:
-    """The compiled functions of one structure, and the shape of its state."""
-
-    init: Callable[..., Any]
-    train: Callable[..., Any]
-    is_finite: Callable[..., Any]
-    state: Any
-
-
-_COMPILED: dict[Any, _Programs] = {}  # One entry for each structure in this process.
-
-
-def _programs(module, config, key, source, provenance) -> _Programs:
-    """Compiles a structure on its first point, and notes what that took."""
-    shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(source)]
-    name = (module.__name__, jax.tree.structure(config), str(shapes))
-    began = time.perf_counter()
-    is_new = name not in _COMPILED
-    if is_new:
-        init = jax.jit(module.init)
-        state = jax.eval_shape(init, config, key, source)
-        train = jax.jit(module.train, donate_argnums=1)
-        _COMPILED[name] = _Programs(
-            init=init.lower(config, key, source).compile(),
-            train=train.lower(config, state, source).compile(),
-            is_finite=jax.jit(_is_finite).lower(state).compile(),
-            state=state,
-        )
-    device = jax.devices()[0]
-    provenance |= {
-        "compilations": int(is_new),
-        "compile_seconds": round(time.perf_counter() - began, 3),
-        "device": device.device_kind if device.platform != "cpu" else "cpu",
-        "threads": int(os.environ.get("NPROC", os.cpu_count() or 1)),
-        "pack_width": 1,
-        "process": os.getpid(),
-        "packages": _packages(),
-    }
-    return _COMPILED[name]
-
-
-def _flatten(state: Any) -> list[np.ndarray]:
-    return [
-        np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
-        for leaf in jax.tree.leaves(state)
-    ]
-
-
-def _unflatten(arrays: list[np.ndarray], shapes: Any) -> Any | None:
-    """Rebuilds a state; None where the arrays do not have the shapes it needs."""
-    leaves, tree = jax.tree.flatten(shapes)
-    if len(leaves) != len(arrays):
-        return None
-    state = []
-    for array, leaf in zip(arrays, leaves, strict=True):
-        if _is_key(leaf):
-            array = jax.random.wrap_key_data(jnp.asarray(array))
-        if array.shape != leaf.shape or array.dtype != leaf.dtype:
-            return None
-        state.append(jnp.asarray(array))
-    return jax.tree.unflatten(tree, state)
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-_FOLDERS = re.compile(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+")
-
-
-def _failure(error: Exception) -> dict[str, Any]:
-    """Describes an exception by its type, first line and last frames."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    return {
-        # Gin raises through a proxy whose class is named like the exception.
-        "type": type(error).__name__,
-        # Where files lie is this machine's affair.
-        "message": _FOLDERS.sub("", errors.first_line(error)),
-        "frames": [
-            f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
-        ],
-    }
-
-
-@functools.cache
-def _packages() -> dict[str, str]:
-    return {name: metadata.version(name) for name in _PACKAGES} | {
-        "python": platform.python_version()
-    }
+def _run_pack(lanes: list[pack.Lane], width: int, should_stop) -> None:
+    """Commits how every point ended, whatever that is."""
+    for lane in lanes:
+        with lane.catching():
+            lane.module, config = _bound(lane.storage, lane.record)
+            lane.config = pack.as_arrays(config)
+    lanes = [lane for lane in lanes if not lane.is_closed]
+    if not lanes:
+        return
+    try:
+        with lanes[0].module.open_source(lanes[0].config) as source:
+            pack.Pack(lanes, width, source).train(should_stop)
+    except Exception as error:
+        for lane in lanes:
+            if not lane.is_closed and width == 1:
+                lane.fail(error)
+            elif not lane.is_closed:
+                lane.leave_pack(error)
 
 
 def _check_one(trainer: str, gin_text: str) -> str | None:

@@ -82,7 +82,7 @@ def assert_one_line(result, *fragments):
         (["run", "figure_2", "--point", ""], ["12 match"]),
         (["best", "figure_2"], ["env_steps=400_000", "at most 0"]),
         (["best", "figure_2", "--budget", "env_steps=9e9"], ["at most 0"]),
-        (["best", "figure_2", "--budget", "hours=1"], ["hours=1", "env_steps=N"]),
+        (["best", "figure_2", "--budget", "frames=1"], ["frames=1", "env_steps"]),
         (["rerun", "figure_2"], ["--seeds"]),
         (["rerun", "figure_2", "--seeds", "10"], ["at most 0"]),
         (["report", "figure_2", "--format", "pdf"], ["pdf", "markdown"]),
@@ -237,7 +237,7 @@ SWEEP = Sweep(
     title="A user's own",
     trainer="two_colors_actor_critic",
     scales={{"smoke": Scale(points, stop={{"env_steps": 10_000}})}},
-    select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=1),
+    select=Select(metric="total_reward", mode="max", budgets={{"env_steps": 1}}),
     methods={{"all": Method({{}}, tuned={{"seed": "seed"}})}},
 )
 """

@@ -12,7 +12,7 @@ SWEEP = grid.Sweep(
     title="Toy",
     trainer="toy",
     scales={},
-    select=grid.Select(metric="reward", mode="max", axis="env_steps", num_budgets=1),
+    select=grid.Select(metric="reward", mode="max", budgets={"env_steps": 1}),
     methods={
         "fast, two steps": grid.Method(
             FAST | {"steps": 2}, tuned={"rate": "α", "sizes": "N"}
@@ -94,13 +94,23 @@ def test_other_values_are_refused_by_field_value_and_type(value):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("mode", "maximum"), ("mode", "MAX"), ("num_budgets", 0), ("num_budgets", -1)],
+    [
+        ("mode", "maximum"),
+        ("mode", "MAX"),
+        ("metric", "test_accuracy"),
+        ("over", ()),
+        ("budgets", {}),
+        *(("budgets", {"env_steps": n}) for n in (0, -1, True, "10", 2.5)),
+        *(("budgets", {"env_steps": n}) for n in ((), (2, 1), (1, 1), (0, 1), ("a",))),
+    ],
 )
 def test_a_selection_rule_that_makes_no_sense_is_refused(field, value):
-    """The message names the field and the value."""
-    rule = {"metric": "reward", "mode": "max", "axis": "env_steps", "num_budgets": 1}
-    with pytest.raises(ValueError, match=f"{field} must be .*, got {value!r}"):
+    """The message names the field, and what was given for it."""
+    rule = {"metric": "reward", "mode": "max", "budgets": {"env_steps": 1}}
+    with pytest.raises(ValueError, match=f"^{field}") as error:
         grid.Select(**rule | {field: value})
+    given = value.get("env_steps", "at least one") if field == "budgets" else value
+    assert str(given) in str(error.value) or field == "over"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ SWEEP = Sweep(
     title="Tiny",
     trainer="two_colors_actor_critic",
     scales={"smoke": Scale(POINTS, stop={"env_steps": 300_000})},
-    select=Select(metric="total_reward", mode="max", axis="env_steps", num_budgets=3),
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 3}),
     methods={"all": Method({}, tuned={"entropy_weight": "entropy_weight"})},
 )
 '''

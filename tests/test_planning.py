@@ -32,7 +32,7 @@ SWEEP = Sweep(
         "smoke": Scale(SMOKE, stop={"env_steps": 100}),
         "lite": Scale(SMOKE + product(steps=(3,)) + SMOKE, stop={"env_steps": 300}),
     },
-    select=Select(metric="reward", mode="max", axis="env_steps", num_budgets=1),
+    select=Select(metric="reward", mode="max", budgets={"env_steps": 1}),
     methods={},
 )
 """

@@ -10,7 +10,17 @@ import pytest
 import rich.console
 from matplotlib import image
 
-from bmg_sweeps import figures, files, grid, paper, planning, report, selection, store
+from bmg_sweeps import (
+    figures,
+    files,
+    grid,
+    paper,
+    planning,
+    report,
+    selection,
+    store,
+    tables,
+)
 from bmg_sweeps.point import Point
 
 BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
@@ -19,7 +29,7 @@ SWEEP = grid.Sweep(
     title="Toy",
     trainer="toy",
     scales={},
-    select=grid.Select(metric="reward", mode="max", axis="env_steps", num_budgets=2),
+    select=grid.Select(metric="reward", mode="max", budgets={"env_steps": 2}),
     methods={
         "A": grid.Method({"kind": "a"}, tuned={"rate": "rate"}),
         "B": grid.Method({"kind": "b"}, tuned={"rate": "rate"}),
@@ -69,7 +79,7 @@ def record(storage, p, rewards, provenance=None, **keywords):
     }
     provenance = {"revision": "abc", "device": "cpu", "threads": 1} | (provenance or {})
     store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
-        **{"progress": {"env_steps": 100}, "rows": rows} | keywords,
+        **{"progress": {"env_steps": 100, "hours": 2 / 3600}, "rows": rows} | keywords,
         provenance=provenance,
         release=True,
     )
@@ -90,15 +100,37 @@ def complete(storage):
     return storage
 
 
+def results(chosen, trained):
+    return list(selection.at_budgets(chosen, trained).values())
+
+
+def with_results(storage, sweep):
+    chosen, trained = load(storage, sweep)
+    return chosen, results(chosen, trained)
+
+
+def make(chosen, trained):
+    return report.make(chosen, trained, results(chosen, trained))
+
+
+def draw(chosen, trained):
+    return figures.draw(chosen, trained, results(chosen, trained)[0])
+
+
 @pytest.fixture
-def tables(complete):
-    return report.tables(*load(complete))
+def made(complete):
+    """The tables without that of the methods, which has tests of its own."""
+    return without_methods(make(*load(complete)))
+
+
+def without_methods(made):
+    return [table for table in made if not table.title.startswith("Methods")]
 
 
 def shown(table):
     """A table's rows with numbers in full, as the file formats write them."""
     return tuple(
-        tuple(c.exact() if isinstance(c, report.Estimate) else c for c in row)
+        tuple(tables.exact(c) if isinstance(c, selection.Estimate) else c for c in row)
         for row in table.rows
     )
 
@@ -117,36 +149,37 @@ def partial(storage):
         progress={"env_steps": 60},
         failure=failure | {"kind": "failed"},
     )
-    return report.tables(*load(storage))
+    return without_methods(make(*load(storage)))
 
 
-def test_the_best_table_has_the_records_numbers(tables):
+def test_the_best_table_has_the_records_numbers(made):
     """Sample deviations of two numbers are |a − b| / √2.
 
     A1 at 50: mean 2, 2 / √2 = 1.414; at 100: 1100, 200 / √2 = 141, and from 1000 on
     without decimals. B at 50: 7.5, 1 / √2 = 0.707; at 100: 10.5, 3 / √2 = 2.121. A
     published number stands in the rows of its own method and budget: there is one.
     """
-    assert tables[0].columns == (
+    assert made[0].columns == (
         "env_steps",
         "method",
         "selected",
         "reward",
-        "seeds",
+        "points",
         "complete",
         "published",
+        "Δ",
     )
-    assert shown(tables[0]) == (
-        ("50", "A", "rate=0.1", "2.000 ± 1.414", "2", "2 / 2", "–"),
-        ("50", "B", "rate=0.1", "7.500 ± 0.707", "2", "1 / 1", "–"),
-        ("100", "A", "rate=0.1", "1,100 ± 141", "2", "2 / 2", "1,240 ± 90"),
-        ("100", "B", "rate=0.1", "10.500 ± 2.121", "2", "1 / 1", "–"),
+    assert shown(made[0]) == (
+        ("50", "A", "rate=0.1", "2.000 ± 1.414", "2", "2 / 2", "–", "–"),
+        ("50", "B", "rate=0.1", "7.500 ± 0.707", "2", "1 / 1", "–", "–"),
+        ("100", "A", "rate=0.1", "1,100 ± 141", "2", "2 / 2", "1,240 ± 90", "-140"),
+        ("100", "B", "rate=0.1", "10.500 ± 2.121", "2", "1 / 1", "–", "–"),
     )
 
 
-def test_the_notes_say_what_is_published_at_which_budget(tables):
+def test_the_notes_say_what_is_published_at_which_budget(made):
     """Every published number, with its source, whatever was trained."""
-    assert tables[0].notes[1:] == (
+    assert made[0].notes[1:] == (
         "Published, at 100 env_steps: A 1,240 ± 90 (Somebody [b], Table 1).",
         "Published, at 75 env_steps: B 5.500 (Somebody, Table 2).",
     )
@@ -156,13 +189,13 @@ def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
     """Trained to 50, whose two budgets are 25 and 50, nothing compares with 100."""
     chosen, trained = load(complete)
     chosen = dataclasses.replace(chosen, stop={"env_steps": 50})
-    assert {row[-1] for row in report.tables(chosen, trained)[0].rows} == {"–"}
+    assert {row[-1] for row in make(chosen, trained)[0].rows} == {"–"}
 
 
-def test_every_configuration_has_a_row_with_all_budgets(tables):
+def test_every_configuration_has_a_row_with_all_budgets(made):
     """A2: means 0.375 and 600, deviations 0.25 / √2 = 0.177 and 200 / √2 = 141.421."""
-    assert tables[1].columns == ("method", "configuration", "50", "100")
-    assert shown(tables[1]) == (
+    assert made[1].columns == ("method", "configuration", "50", "100")
+    assert shown(made[1]) == (
         ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141"),
         ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421"),
         ("B", "rate=0.1", "7.500 ± 0.707", "10.500 ± 2.121"),
@@ -173,16 +206,16 @@ def test_configurations_that_are_described_alike_keep_their_rows(complete):
     """A sweep's `tuned` forgot the rate: A1 and A2 differ in what is not shown."""
     methods = {"A": grid.Method({"kind": "a"}, tuned={"kind": "kind"})}
     chosen, trained = load(complete, dataclasses.replace(SWEEP, methods=methods))
-    rows = shown(report.tables(chosen, trained)[1])
+    rows = shown(without_methods(make(chosen, trained))[1])
     of_a = [row for row in rows if row[0] == "A"]
     assert [row[-1] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
 
 
-def test_what_is_complete_is_not_left_out(tables):
+def test_what_is_complete_is_not_left_out(made):
     """Then there is no table of what is."""
-    titles = [table.title.partition(",")[0] for table in tables]
+    titles = [table.title.partition(",")[0] for table in made]
     assert titles == [
-        "Best by reward for each budget",
+        "Best by reward for each budget of env_steps",
         "reward of every configuration",
         "Provenance",
     ]
@@ -190,7 +223,7 @@ def test_what_is_complete_is_not_left_out(tables):
 
 def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
     """A1 has passed 50 and not 100; of B nothing is there."""
-    assert partial[2].columns == ("method", "configuration", "env_steps", "why")
+    assert partial[2].columns == ("method", "configuration", "budget", "why")
     assert sorted(partial[2].rows) == [
         ("A", "rate=0.1", "100", f"seed 1: failed (ValueError: {LITERAL})"),
         ("B", "rate=0.1", "50", "seed 0: not run"),
@@ -200,36 +233,39 @@ def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
     assert considered == [("50", "A", "2 / 2"), ("100", "A", "1 / 2")]
 
 
-def test_the_provenance_is_that_of_the_records(tables):
+def test_the_provenance_is_that_of_the_records(made):
     """Each point trained for 2 s."""
-    assert tables[-1].rows == (
+    assert made[-1].rows == (
         ("points with a record", "6 of 6"),
         ("code revision", "abc"),
         ("device", "cpu"),
         ("threads", "1"),
+        ("points in a pack", "1"),
         ("training seconds a point", "2, median"),
+        ("evaluation seconds", "–"),
+        ("compile seconds", "–"),
     )
-    assert tables[-1].notes == ()
+    assert made[-1].notes == ()
 
 
 def test_mixed_code_revisions_are_noted(complete):
     """One point was made by another commit, on another device."""
     other = {"revision": "def+dirty", "device": "H100"}
     record(complete, toy_point(B, 1), [8, 12], provenance=other)
-    table = report.tables(*load(complete))[-1]
+    table = make(*load(complete))[-1]
     assert table.rows[1:3] == (
         ("code revision", "abc, def+dirty"),
         ("device", "H100, cpu"),
     )
-    assert table.notes == ("Code revisions are mixed.",)
+    assert table.notes == ("Code revisions are mixed.", "Devices are mixed.")
 
 
 def test_without_a_record_there_are_tables_still(storage):
     """Everything is left out, and nothing is known."""
-    best, scores, left_out, provenance = report.tables(*load(storage))
+    best, scores, left_out, provenance = make(*load(storage))
     assert (best.rows, scores.rows) == ((), ())
     assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
-    assert [row[1] for row in provenance.rows] == ["0 of 6", "–", "–", "–", "–"]
+    assert [row[1] for row in provenance.rows] == ["0 of 6", *["–"] * 7]
 
 
 @pytest.mark.parametrize(
@@ -244,26 +280,26 @@ def test_without_a_record_there_are_tables_still(storage):
 )
 def test_an_estimate_is_written_short_or_exactly(mean, deviation, short, exact):
     """Three digits for the terminal, all of them for files."""
-    estimate = report.Estimate(mean, deviation)
-    assert (estimate.short(), estimate.exact()) == (short, exact)
+    estimate = selection.Estimate(mean, deviation)
+    assert (tables.short(estimate), tables.exact(estimate)) == (short, exact)
 
 
 def parse_markdown(text):
     """Titles, and rows of cells with the columns first; escaped pipes are pipes."""
-    tables = []
+    made = []
     for line in text.splitlines():
         if line.startswith("### "):
-            tables.append((line.removeprefix("### "), []))
+            made.append((line.removeprefix("### "), []))
         elif line.startswith("|") and "---" not in line:
             cells = re.split(r"(?<!\\)\|", line)[1:-1]
-            tables[-1][1].append(tuple(c.strip().replace("\\|", "|") for c in cells))
-    return tables
+            made[-1][1].append(tuple(c.strip().replace("\\|", "|") for c in cells))
+    return made
 
 
 def test_markdown_reads_back_as_the_same_cells(partial):
     """A pipe in a message does not end its cell."""
     expected = [(t.title, [t.columns, *shown(t)]) for t in partial]
-    assert parse_markdown(report.markdown(partial)) == expected
+    assert parse_markdown(tables.markdown(partial)) == expected
 
 
 def test_csv_has_every_score_in_full(complete):
@@ -274,10 +310,11 @@ def test_csv_has_every_score_in_full(complete):
     tuned_by_kind = grid.Method({"kind": "b"}, tuned={"kind": "κ"})
     methods = dict(SWEEP.methods) | {"B": tuned_by_kind}
     sweep = dataclasses.replace(SWEEP, methods=methods)
-    text = report.comma_separated(*load(complete, sweep))
+    text = report.comma_separated(*with_results(complete, sweep))
     head, *lines = csv.reader(io.StringIO(text, newline=""))
-    assert head == ["method", "rate", "kind", "env_steps", "reward", "deviation",
-                    "seeds", "is_best"]  # fmt: skip
+    assert head == ["method", "rate", "kind", "axis", "budget", "reward", "deviation",
+                    "points", "is_best"]  # fmt: skip
+    assert {line.pop(3) for line in lines} == {"env_steps"}
     deviations = [float(line.pop(5)) for line in lines]
     assert lines == [
         ["A", "0.1", "", "50.0", "2.0", "2", "True"],
@@ -291,36 +328,36 @@ def test_csv_has_every_score_in_full(complete):
     assert np.array(deviations) * 2**0.5 == pytest.approx([2, 0.25, 1, 200, 200, 3])
 
 
-def as_text(tables):
+def as_text(made):
     console = rich.console.Console(file=io.StringIO(), width=100)
-    report.text(tables, console)
+    tables.text(made, console)
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("fixture", ["tables", "partial"])
+@pytest.mark.parametrize("fixture", ["made", "partial"])
 def test_text_contains_every_cell_title_and_note(fixture, request):
     """Literally, though rich gives brackets a meaning; lines may be broken anywhere."""
-    tables = request.getfixturevalue(fixture)
-    text = as_text(tables)
-    for table in tables:
+    made = request.getfixturevalue(fixture)
+    text = as_text(made)
+    for table in made:
         assert table.title in text
         for cell in (cell for row in table.rows for cell in row):
-            is_number = isinstance(cell, report.Estimate)
-            assert (cell.short() if is_number else cell) in text
+            is_number = isinstance(cell, selection.Estimate)
+            assert (tables.short(cell) if is_number else cell) in text
         for note in table.notes:
             assert note in " ".join(text.split())
 
 
 def test_text_writes_no_emoji():
     """In an error message, `:b:` is as likely a slice."""
-    table = report.Table("T [:b:]", ("c [:b:]",), (("x [:b:]",),), ("n [:b:]",))
+    table = tables.Table("T [:b:]", ("c [:b:]",), (("x [:b:]",),), ("n [:b:]",))
     assert as_text([table]).count(":b:") == 4
 
 
 @pytest.mark.parametrize("part", ["title", "columns"])
 def test_text_writes_titles_and_columns_literally_too(part):
     """A user's sweep may be titled "[draft] Toy", or its metric be "reward[0]"."""
-    table = report.Table("Toy", ("what",), (("x",),))
+    table = tables.Table("Toy", ("what",), (("x",),))
     new = {"title": "[draft] Toy", "columns": ("[a] what",)}[part]
     text = as_text([dataclasses.replace(table, **{part: new})])
     assert (new if part == "title" else new[0]) in text
@@ -329,11 +366,11 @@ def test_text_writes_titles_and_columns_literally_too(part):
 def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     """A1 was run again on one seed, B has failed."""
     chosen, trained = load(complete)
-    before = selection.select(SWEEP, trained, [100]).best
+    before = selection.select(SWEEP, trained, "env_steps", [100]).best
     fresh = toy_point(A1, 7), toy_point(B, 7)
     record(complete, fresh[0], [1, 900])
     again = planning.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
-    after = selection.select(SWEEP, selection.load(complete, again), [100])
+    after = selection.select(SWEEP, selection.load(complete, again), "env_steps", [100])
     table = report.comparison(chosen, before, after)
     assert table.title == "reward at 100 env_steps"
     assert [row[2:] for row in shown(table)] == [
@@ -361,20 +398,20 @@ def test_a_panel_shows_the_rows_of_its_window(complete, window):
     curve = grid.Curve(title="Reward", metric="reward", label="reward")
     curves = curve, dataclasses.replace(curve, **window)
     sweep = dataclasses.replace(SWEEP, curves=curves)
-    whole, part = blue_pixels(figures.draw(*load(complete, sweep)))
+    whole, part = blue_pixels(draw(*load(complete, sweep)))
     assert whole > part > 0
 
 
 def test_without_rows_there_are_empty_panels(storage):
     """A report before the first launch has a figure all the same."""
-    assert blue_pixels(figures.draw(*load(storage))) == [0, 0]
+    assert blue_pixels(draw(*load(storage))) == [0, 0]
 
 
 def test_a_number_that_was_not_finite_is_not_drawn(complete):
     """A gap in the first panel, since a line needs two numbers; the rest is drawn."""
-    whole = blue_pixels(figures.draw(*load(complete)))
+    whole = blue_pixels(draw(*load(complete)))
     record(complete, toy_point(A1, 1), [None, 1200])
-    gap = blue_pixels(figures.draw(*load(complete)))
+    gap = blue_pixels(draw(*load(complete)))
     assert 0 < gap[0] < whole[0]
     assert gap[1] == whole[1]
 
@@ -382,4 +419,4 @@ def test_a_number_that_was_not_finite_is_not_drawn(complete):
 def test_a_sweep_without_curves_can_be_drawn(complete):
     """`curves` is empty unless said otherwise."""
     sweep = dataclasses.replace(SWEEP, curves=())
-    assert figures.draw(*load(complete, sweep)).startswith(b"\x89PNG")
+    assert draw(*load(complete, sweep)).startswith(b"\x89PNG")

@@ -19,9 +19,7 @@ FAILED, DIVERGED = FAILURE | {"kind": "failed"}, FAILURE | {"kind": "diverged"}
 
 
 def sweep(mode="max", over=("seed",)):
-    rule = grid.Select(
-        metric="reward", mode=mode, axis="env_steps", num_budgets=2, over=over
-    )
+    rule = grid.Select(metric="reward", mode=mode, budgets={"env_steps": 2}, over=over)
     return grid.Sweep(
         title="Toy", trainer="toy", scales={}, select=rule, methods=METHODS
     )
@@ -54,7 +52,9 @@ def load(storage, *points, mode="max"):
 
 
 def select(storage, *points, mode="max"):
-    return selection.select(sweep(mode), load(storage, *points, mode=mode), BUDGETS)
+    return selection.select(
+        sweep(mode), load(storage, *points, mode=mode), "env_steps", BUDGETS
+    )
 
 
 def at(found, budget):
@@ -73,10 +73,10 @@ def at(found, budget):
 )
 def test_budgets_divide_the_stop_rule(num_budgets, stop, expected):
     """Exactly, so that a published number meets the budget that it is for."""
-    rule = grid.Select(
-        metric="reward", mode="max", axis="env_steps", num_budgets=num_budgets
-    )
-    assert selection.budgets(rule, {"hours": 1, "env_steps": stop}) == expected
+    rule = grid.Select(metric="reward", mode="max", budgets={"env_steps": num_budgets})
+    assert selection.budgets(rule, {"hours": 1, "env_steps": stop}) == {
+        "env_steps": expected
+    }
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_score_is_the_mean_over_seeds_with_their_sample_deviation(storage):
     for p, reward in zip(points, (1, 2, 6), strict=True):
         record(storage, p, [0, reward])
     (score,) = at(select(storage, *points).scores, 100)
-    assert score.mean == 3
-    assert score.deviation == pytest.approx(math.sqrt(7))
+    assert score.estimate.mean == 3
+    assert score.estimate.deviation == pytest.approx(math.sqrt(7))
     assert (score.method, score.budget, score.points) == ("A", 100, tuple(points))
     assert score.configuration == points[0].configuration()
 
@@ -120,7 +120,7 @@ def test_one_configuration_of_one_seed_is_the_best(storage):
     """Its deviation is unknown, not zero."""
     record(storage, toy_point(0.1), [1, 2])
     result = select(storage, toy_point(0.1))
-    assert [(s.budget, s.mean, s.deviation) for s in result.best] == [
+    assert [(s.budget, s.estimate.mean, s.estimate.deviation) for s in result.best] == [
         (50, 1, None),
         (100, 2, None),
     ]
@@ -144,7 +144,9 @@ def test_every_budget_chooses_for_itself(storage):
     record(storage, toy_point(0.1), [2, 3])
     record(storage, toy_point(0.2), [1, 4])
     result = select(storage, toy_point(0.1), toy_point(0.2))
-    best = [(s.budget, s.configuration.values["rate"], s.mean) for s in result.best]
+    best = [
+        (s.budget, s.configuration.values["rate"], s.estimate.mean) for s in result.best
+    ]
     assert best == [(50, 0.1, 2), (100, 0.2, 4)]
     assert len(result.scores) == 4
 
@@ -156,7 +158,11 @@ def test_every_method_has_its_best(storage):
         record(storage, toy_point(rate, kind=kind), [0, reward])
     points = [toy_point(rate, kind=kind) for kind, rate, _ in kinds]
     best = at(select(storage, *points).best, 100)
-    assert [(s.method, s.mean) for s in best] == [("A", 4), ("B", 3), ("other", 1)]
+    assert [(s.method, s.estimate.mean) for s in best] == [
+        ("A", 4),
+        ("B", 3),
+        ("other", 1),
+    ]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -267,6 +273,8 @@ def test_a_score_is_averaged_over_every_field_that_the_rule_names(storage):
     for p, reward in zip(points, (1, 2, 3, 6), strict=True):
         record(storage, p, [0, reward])
     trained = load(storage, *points)
-    (score,) = selection.select(sweep(over=("seed", "task")), trained, [100]).scores
-    assert (score.mean, len(score.points)) == (3, 4)
+    (score,) = selection.select(
+        sweep(over=("seed", "task")), trained, "env_steps", [100]
+    ).scores
+    assert (score.estimate.mean, len(score.points)) == (3, 4)
     assert score.configuration.values == {"kind": "a", "rate": 0.1}

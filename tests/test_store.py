@@ -682,15 +682,12 @@ def test_a_point_is_let_go_of_where_storage_keeps_failing(
 ):
     """It stays as its last commit left it, without a lease, for anybody to go on."""
     monkeypatch.setattr(store, "RETRY_SECONDS", 0)
-
-    def work():
-        with store.holding(storage, store.read(storage, *KEY)) as attempt:
-            commit(attempt, 10)
-            refusals.append(OSError(5, "Input/output error"))
-            commit(attempt, 20)
-
+    attempt = begin(storage)
+    commit(attempt, 10)
+    refusals.append(OSError(5, "Input/output error"))
     with pytest.raises(files.StorageError, match="Input/output error"):
-        work()
+        commit(attempt, 20)
+    attempt.abandon()
     record = store.read(storage, *KEY)
     assert record.manifest["lease"] is None
     assert record.progress == {"env_steps": 10}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import trainers
-from bmg_sweeps import files, store, work_unit
+from bmg_sweeps import files, pack, programs, store, work_unit
 
 STOP = {"env_steps": 60}
 
@@ -36,7 +36,10 @@ def declare(storage, point_id, seed=0, rate=0.1, nan_at=0, width=3):
 
 
 def run(storage, point_id, stop=STOP, **keywords):
-    return work_unit.run(storage, "toy_trainer", point_id, stop, **keywords)
+    """Runs one point as a trial of its own; returns its status."""
+    should_stop = keywords.pop("should_stop", lambda: False)
+    task = work_unit.Task(trainer="toy_trainer", stops={point_id: stop}, **keywords)
+    return work_unit.run(storage, task, should_stop)[point_id]
 
 
 def outcome(storage, point_id):
@@ -152,7 +155,7 @@ def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
     """A process that dies without a word: the next attempt ends with the same bits."""
     run(storage, declare(storage, "a"))
     declare(storage, "b")
-    monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
     chunks = iter(range(5))  # Asked before the attempt, and after 0 … 3 chunks.
 
     def die():
@@ -200,15 +203,15 @@ def test_a_point_that_keeps_raising_fails_with_its_reason(storage, toy):
 
 def test_a_point_that_fails_keeps_what_it_had_reached(storage, toy, monkeypatch):
     """Its rows count up to there: the progress is that of the last commit."""
-    append, chunks = work_unit._append, iter(range(2))
+    advance, chunks = pack.Lane.advance, iter(range(2))
 
-    def fail_on_the_third_chunk(work, rows):
+    def fail_on_the_third_chunk(lane, *arguments):
         if next(chunks, None) is None:
             raise RuntimeError("late")
-        append(work, rows)
+        advance(lane, *arguments)
 
-    monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(work_unit, "_append", fail_on_the_third_chunk)
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(pack.Lane, "advance", fail_on_the_third_chunk)
     assert run(storage, declare(storage, "a")) == "failed"
     record = store.read(storage, "toy_trainer", "a")
     assert record.progress["env_steps"] == 20
@@ -310,5 +313,5 @@ def test_typed_keys_survive_a_checkpoint(storage):
     """A key is stored as its data and comes back as a key."""
     state = {"key": jax.random.key(7), "x": np.float32([1, 2])}
     shapes = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, state))
-    back = work_unit._unflatten(work_unit._flatten(state), shapes)
+    back = programs.unflatten(programs.flatten(state), shapes)
     assert jax.random.normal(back["key"]) == jax.random.normal(state["key"])

@@ -1,0 +1,101 @@
+"""Tables of text and estimates, and the forms in which they are shown."""
+
+import dataclasses
+import html
+from collections.abc import Sequence
+
+import rich.box
+import rich.console
+import rich.table
+import rich.text
+
+from bmg_sweeps.selection import Estimate
+
+_WIDEST = 400  # Columns of a table in a terminal.
+
+
+Cell = str | Estimate
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A title, column names, rows of cells, and remarks below."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def text(made: Sequence[Table], console: rich.console.Console) -> None:
+    """Prints tables to a terminal, numbers with three digits."""
+    for table in made:
+        view = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        for i, name in enumerate(table.columns):
+            justify = "left" if i < 2 else "right"
+            view.add_column(rich.text.Text(name), justify=justify)
+        is_grouped = len({row[0] for row in table.rows}) < len(table.rows)
+        for row, before in zip(table.rows, (None, *table.rows), strict=False):
+            if is_grouped and before and row[0] != before[0]:
+                view.add_section()
+            cells = [short(c) if isinstance(c, Estimate) else c for c in row]
+            view.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
+        console.print(rich.text.Text(table.title, style="bold"))
+        # A table wider than the terminal runs over its edge: cells folded to fit it
+        # cannot be read at all.
+        wide = rich.console.Console(file=console.file, width=_WIDEST)
+        wide.print(view)
+        for note in table.notes:
+            console.print(rich.text.Text(note), soft_wrap=True)
+        console.print()
+
+
+def markdown(made: Sequence[Table]) -> str:
+    """Writes tables as GitHub Markdown, numbers in full."""
+    lines = []
+    for table in made:
+        lines += [f"### {table.title}", "", _markdown_row(table.columns)]
+        lines.append("|" + " --- |" * len(table.columns))
+        lines += [_markdown_row(row) for row in table.rows]
+        lines += ["", *(f"{note}  " for note in table.notes), ""]
+    return "\n".join(lines)
+
+
+def exact(estimate: Estimate) -> str:
+    """Writes both with the mean's units in full: 1,774,099 ± 60,321."""
+    digits = 0 if abs(estimate.mean) >= 1000 else 3
+    return " ± ".join(f"{part:,.{digits}f}" for part in _parts(estimate))
+
+
+def short(estimate: Estimate) -> str:
+    """Writes both with three digits and a suffix: 1.77M ± 60.3k."""
+    return " ± ".join(_suffixed(part) for part in _parts(estimate))
+
+
+def _parts(estimate: Estimate) -> list[float]:
+    return [p for p in (estimate.mean, estimate.deviation) if p is not None]
+
+
+def amount(amount: float) -> str:
+    """Writes a budget: 10,000,000 or 0.50."""
+    return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.2f}"
+
+
+def signed(difference: float) -> str:
+    """Writes a difference with its sign and three digits: +3.1k."""
+    text = _suffixed(difference)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def _markdown_row(row: Sequence[Cell]) -> str:
+    cells = [exact(c) if isinstance(c, Estimate) else c for c in row]
+    cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _suffixed(number: float) -> str:
+    for factor, suffix in ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        digits = f"{number / factor:.3g}"
+        if abs(float(digits)) < 1000:  # After rounding: 999.6 is 1k.
+            return digits + suffix
+    return f"{number:.3g}"
