@@ -108,7 +108,8 @@ class Storage:
             with self._refusals(FileExistsError):
                 os.link(temporary, path)
         finally:
-            os.unlink(temporary)
+            with self._refusals():
+                os.unlink(temporary)
 
     def exists(self, *parts: str) -> bool:
         """Whether there is an object of this name."""

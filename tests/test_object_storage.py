@@ -11,7 +11,7 @@ import s3fs
 import toy_points
 from moto import server as moto_server
 
-from bmg_sweeps import __main__, errors, files, store, work_unit
+from bmg_sweeps import __main__, errors, files, pack, store
 
 KEY = ("trainer", "0123456789ab")
 STOP = {"env_steps": 100}
@@ -204,10 +204,9 @@ def test_a_point_trains_stops_and_goes_on_to_the_same_bits_as_on_a_disk(
     """All of it through the loop that trains; state and rows are equal bit for bit."""
     disk = files.open_storage(str(tmp_path / "runs"))
     assert toy_points.run(disk, toy_points.declare(disk, "a")) == "done"
-    monkeypatch.setattr(work_unit, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
     toy_points.declare(storage, "a")
-    stops = iter([False] * 3 + [True] * 2)  # Asked once before the first chunk.
-    status = toy_points.run(storage, "a", should_stop=lambda: next(stops))
+    status = toy_points.run(storage, "a", toy_points.stop_after(2))
     assert status == "missing"
     assert toy_points.read(storage, "a").progress["env_steps"] == 20
     assert toy_points.run(storage, "a") == "done"

@@ -31,8 +31,15 @@ def declare(storage: files.Storage, point_id: str, seed: int = 0) -> str:
     return point_id
 
 
-def run(storage: files.Storage, point_id: str, **keywords) -> str:
-    return work_unit.run(storage, TRAINER, point_id, STOP, **keywords)
+def run(storage: files.Storage, point_id: str, should_stop=lambda: False) -> str:
+    task = work_unit.Task(trainer=TRAINER, stops={point_id: STOP})
+    return work_unit.run(storage, task, should_stop)[point_id]
+
+
+def stop_after(chunks: int):
+    """Returns a `should_stop` that says yes once a number of chunks have run."""
+    left = iter([False] * (1 + chunks))  # Asked once before the first.
+    return lambda: next(left, True)
 
 
 def read(storage: files.Storage, point_id: str) -> store.Record:
