@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STORAGE ?= runs
 
-.PHONY: demo test test-slow lint requirements clean
+.PHONY: demo test test-slow test-faults lint requirements clean
 
 demo: .venv/installed
 	$(BIN)/python -m bmg_sweeps launch figure_2 --scale smoke --storage $(STORAGE)
@@ -17,10 +17,13 @@ demo: .venv/installed
 	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
 
 test: .venv/installed lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not faults"
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
+
+test-faults: .venv/installed
+	$(BIN)/python -m pytest -m faults -s
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 
 import fsspec
+import fsspec.asyn
 
 from bmg_sweeps import errors
 
@@ -24,10 +25,11 @@ _LEFT_SECONDS = 180.0  # A temporary file so old was left by a process that was 
 _S3_OPTIONS = {
     "config_kwargs": {
         "connect_timeout": 3,
-        "read_timeout": 20,
+        "read_timeout": 10,
         "retries": {"total_max_attempts": 1},
     }
 }
+_PUT_SECONDS, _SLOWEST = 15.0, 1e6  # What a put may take, and bytes a second beyond.
 _S3_TRIES = 3  # Of a request whose connection fails or that is throttled.
 
 
@@ -70,7 +72,7 @@ class Storage:
             if self.is_local:
                 os.replace(_write_temporary(path, data), path)
             else:
-                self.fs.pipe_file(path, data)
+                self._put(data, path)
 
     def create(self, data: bytes, *parts: str) -> None:
         """Writes an object that does not exist, whole.
@@ -84,11 +86,20 @@ class Storage:
                 self._link(data, path)
             else:
                 with self._refusals(FileExistsError):
-                    self.fs.pipe_file(path, data, mode="create")
+                    self._put(data, path, mode="create")
         except FileExistsError:
             # A request that is repeated since its answer was lost finds its own object.
             if self.read(*parts) != data:
                 raise
+
+    def _put(self, data: bytes, path: str, **mode: str) -> None:
+        if not self.fs.async_impl:
+            self.fs.pipe_file(path, data, **mode)
+            return
+        # By itself, a put waits forever for a host that is there and says nothing.
+        seconds = _PUT_SECONDS + len(data) / _SLOWEST
+        put = self.fs._pipe_file
+        fsspec.asyn.sync(self.fs.loop, put, path, data, timeout=seconds, **mode)
 
     def _link(self, data: bytes, path: str) -> None:
         with self._refusals():
@@ -97,7 +108,8 @@ class Storage:
             with self._refusals(FileExistsError):
                 os.link(temporary, path)
         finally:
-            os.unlink(temporary)
+            with self._refusals():
+                os.unlink(temporary)
 
     def exists(self, *parts: str) -> bool:
         """Whether there is an object of this name."""

@@ -1,12 +1,10 @@
 """What every test runs under: strict broadcasting, and no gin left over."""
 
-import pathlib
-
 import gin
 import jax
 import pytest
+import toy_points
 
-import trainers
 from bmg_sweeps import files
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -21,12 +19,11 @@ def _clear_gin():
 @pytest.fixture
 def toy():
     """The toy trainer, where trainers are looked for."""
-    trainers.__path__.append(str(pathlib.Path(__file__).parent))
-    from trainers import toy_trainer
+    with toy_points.importable():
+        from trainers import toy_trainer
 
-    yield toy_trainer
-    toy_trainer.FAILURES.clear()
-    trainers.__path__.pop()
+        yield toy_trainer
+        toy_trainer.FAILURES.clear()
 
 
 @pytest.fixture

@@ -1,13 +1,29 @@
 """Points of the toy trainers: how tests declare them, and compare what they leave."""
 
+import contextlib
+import pathlib
+
 import numpy as np
 
+import trainers
 from bmg_sweeps import store, work_unit
 
-STOP = {"env_steps": 60}
+TRAINER = "toy_trainer"
+STOP = {"env_steps": 60}  # Six chunks of ten steps, with two rows each.
+STEPS = list(range(5, 61, 5))
 
 
-def declare(storage, point_id, trainer="toy_trainer", **values):
+@contextlib.contextmanager
+def importable():
+    """Puts this folder on the path of the package `trainers`."""
+    trainers.__path__.append(str(pathlib.Path(__file__).parent))
+    try:
+        yield
+    finally:
+        trainers.__path__.pop()
+
+
+def declare(storage, point_id, trainer=TRAINER, **values):
     """Declares a point; what is not said has a value that does no harm."""
     values = {"seed": 0, "rate": 0.1, "nan_at": 0, "width": 3} | values
     lines = [f"import trainers.{trainer}"]
@@ -21,16 +37,21 @@ def run(storage, point_id, stop=STOP, **keywords):
     return run_all(storage, {point_id: stop}, **keywords)[point_id]
 
 
-def run_all(storage, stops, trainer="toy_trainer", **keywords):
+def read(storage, point_id, trainer=TRAINER):
+    """Reads the record of a point."""
+    return store.read(storage, trainer, point_id)
+
+
+def run_all(storage, stops, trainer=TRAINER, **keywords):
     """Runs points as one trial; returns their statuses."""
     should_stop = keywords.pop("should_stop", lambda: False)
     task = work_unit.Task(trainer=trainer, stops=stops, **keywords)
     return work_unit.run(storage, task, should_stop)
 
 
-def outcome(storage, point_id, trainer="toy_trainer"):
+def outcome(storage, point_id, trainer=TRAINER):
     """State and rows of a point; not how long they took."""
-    record = store.read(storage, trainer, point_id)
+    record = read(storage, point_id, trainer)
     tables = [store.rows(storage, record, name) for name in store.TABLES]
     for table in tables:
         table.pop("training_seconds", None)
@@ -45,7 +66,20 @@ def assert_same(first, second):
         np.testing.assert_array_equal(a, b, strict=True)
 
 
+def is_same(first, second):
+    """Compares two outcomes bit for bit."""
+    return first[1:] == second[1:] and all(
+        a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        for a, b in zip(first[0], second[0], strict=True)
+    )
+
+
+def is_once(rows):
+    """Whether each row of a whole run is there, and only once."""
+    return rows["env_steps"] == STEPS and bool(np.all(np.isfinite(rows["reward"])))
+
+
 def stop_after(chunks):
     """Returns a `should_stop` that says yes once a number of chunks have run."""
-    left = iter([False] * (1 + chunks) + [True] * 2)  # Asked once before the first.
-    return lambda: next(left)
+    left = iter([False] * (1 + chunks))  # Asked once before the first.
+    return lambda: next(left, True)
