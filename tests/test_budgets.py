@@ -234,8 +234,8 @@ def test_one_method_or_one_run_is_not_compared(storage, runs):
 
 
 def test_the_interquartile_mean_drops_a_quarter_at_each_end():
-    """Of 0 … 7 the two lowest and highest go: (2 + 3 + 4 + 5) / 4 = 3.5."""
-    scores = np.array([[0.0, 7, 3, 4], [1, 6, 2, 5]])
+    """Of eight the two lowest and highest go: (2 + 3 + 4 + 5) / 4 = 3.5."""
+    scores = np.array([[0.0, 700, 3, 4], [1, 6, 2, 5]])
     found = intervals.interquartile_mean(scores)
     assert found.estimate == 3.5
     assert found.low <= 3.5 <= found.high

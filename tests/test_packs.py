@@ -68,6 +68,8 @@ def test_a_point_that_turns_nan_leaves_the_others_numbers_untouched(storage):
         assert_same(outcome(storage, point_id), outcome(storage, f"{point_id}2"))
     assert "is not finite" in record(storage, "b2").failure["message"]
     assert record(storage, "b2").progress["env_steps"] == 20
+    # Its second commit, after that of the beginning, is its last.
+    assert "-000002." in record(storage, "b2").manifest["state"]["name"]
 
 
 def test_a_point_that_raises_fails_alone(storage, toy):
