@@ -14,6 +14,7 @@ import shlex
 
 import rich.console
 import rich.table
+import rich.text
 
 from bmg_sweeps import errors, files, grid, paths, planning, selection, store
 from bmg_sweeps import point as points_module
@@ -33,7 +34,8 @@ def list_(options: argparse.Namespace) -> None:
             chosen = planning.choose(name, planning.Choice(scale=options.scale))
             plan = planning.plan(options.storage, [chosen])
             counts = (str(len(plan.points)), str(plan.counts().get("done", 0)))
-        table.add_row(name, sweep.title, sweep.trainer, *counts)
+        cells = (name, sweep.title, sweep.trainer, *counts)
+        table.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
     CONSOLE.print(table)
 
 
