@@ -48,7 +48,7 @@ def exported(tmp_path_factory):
             storage, failed, 4, failure=tracked.failure("failed", f"no file {home}/x")
         )
         line = export(storage, [chosen], "offline")
-    runs = {p.id: tracked.inspect(storage, p) for p in (done, diverged, failed)}
+    runs = {p.id: tracked.inspect(storage, p.id) for p in (done, diverged, failed)}
     return types.SimpleNamespace(
         storage=storage,
         points=(done, diverged, failed),
@@ -107,7 +107,7 @@ def test_a_run_is_described_by_its_point(exported):
     assert run["run_id"] == point.id
     assert run["run_group"] == point.configuration().id
     assert run["job_type"] == "two_colors_actor_critic"
-    assert run["tags"] == ["figure_2"]
+    assert run["tags"] == ["figure_2", "figure_2-smoke"]
     described = grid.describe(tracked.figure_2().sweep, point.configuration().values)
     assert run["display_name"] == f"fixed ε: {described} seed=0"
     assert (
@@ -206,7 +206,7 @@ def test_a_grown_record_replaces_its_run(storage, chosen):
     tracked.commit(storage, first, 8)
     export(storage, [chosen], "offline")
     assert tracked.folders(storage) == sorted([first.id, other.id])
-    history = tracked.of_type(tracked.inspect(storage, first), "history")
+    history = tracked.of_type(tracked.inspect(storage, first.id), "history")
     assert [one["item"]["env_steps"] for one in history] == tracked.steps(8)
     after = tracked.contents(storage)
     assert {k: v for k, v in after.items() if other.id in str(k)} == {
@@ -222,7 +222,7 @@ def test_a_deleted_run_is_made_again(storage, chosen):
         path.unlink()
     folder.rmdir()
     export(storage, [chosen], "offline")
-    history = tracked.of_type(tracked.inspect(storage, chosen.points[0]), "history")
+    history = tracked.of_type(tracked.inspect(storage, chosen.points[0].id), "history")
     assert [one["item"]["env_steps"] for one in history] == tracked.steps(3)
 
 
@@ -233,18 +233,19 @@ def test_a_shared_point_is_one_run_with_the_tag_of_each_sweep(storage, chosen):
         chosen, name="/planted/absolute/mine.py", stop={"env_steps": 1_000_000}
     )
     export(storage, [other], "offline")
-    (run,) = tracked.of_type(tracked.inspect(storage, point), "run")
-    assert run["tags"] == ["mine"]
+    (run,) = tracked.of_type(tracked.inspect(storage, point.id), "run")
+    assert run["tags"] == ["mine", "mine-smoke"]
     assert (
         run["notes"]
         == f"python -m bmg_sweeps run mine.py --point {point.id} --scale smoke"
     )
     export(storage, [chosen], "offline")
-    records = tracked.inspect(storage, point)
-    assert tracked.of_type(records, "run")[0]["tags"] == ["figure_2", "mine"]
+    records = tracked.inspect(storage, point.id)
+    tags = ["figure_2", "figure_2-smoke", "mine", "mine-smoke"]
+    assert tracked.of_type(records, "run")[0]["tags"] == tags
     assert tracked.summary(records)["status"] == "done"
     export(storage, [chosen, other], "offline")
-    assert tracked.summary(tracked.inspect(storage, point))["status"] == "missing"
+    assert tracked.summary(tracked.inspect(storage, point.id))["status"] == "missing"
     assert tracked.folders(storage) == [point.id]
 
 
@@ -407,7 +408,7 @@ def test_a_run_of_another_program_is_not_taken_from_the_environment(
     point = chosen.points[0]
     tracked.commit(storage, point, 1)
     export(storage, [chosen], "offline")
-    (run,) = tracked.of_type(tracked.inspect(storage, point), "run")
+    (run,) = tracked.of_type(tracked.inspect(storage, point.id), "run")
     assert "planted" not in json.dumps(run)
     assert run["project"] == "mine"
     assert os.environ["WANDB_RUN_ID"] == "planted"

@@ -154,11 +154,11 @@ def wandb(*arguments):
     return done.stdout + done.stderr
 
 
-def inspect(storage, point):
+def inspect(storage, run_id):
     """Reads a run as `wandb leet inspect` does, without its 2 s of imports."""
     import wandb.util
 
-    (file,) = pathlib.Path(storage.root, "wandb").glob(f"*/run-{point.id}.wandb")
+    (file,) = pathlib.Path(storage.root, "wandb").glob(f"*/run-{run_id}.wandb")
     command = [wandb.util.get_core_path(), "leet", "inspect", "--no-observability"]
     command += ["--json", "--run-file", file, file.parent.parent]
     done = subprocess.run(command, capture_output=True, check=True)

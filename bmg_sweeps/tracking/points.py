@@ -71,7 +71,12 @@ def shown_name(one: Chosen) -> str:
 
 def stem(one: Chosen) -> str:
     """Names a sweep as tags and groups do."""
-    return pathlib.Path(one.name).stem[:64]
+    return pathlib.Path(one.name).stem[:50]  # Of 64, with a scale behind it.
+
+
+def tags_of(one: Chosen) -> tuple[str, str]:
+    """Tags what belongs to a sweep: with its name, and with its name and scale."""
+    return stem(one), f"{stem(one)}-{one.choice.scale}"
 
 
 def _describe(storage, point, record, uses) -> Run:
@@ -82,7 +87,7 @@ def _describe(storage, point, record, uses) -> Run:
     over = " ".join(f"{f}={point.values[f]}" for f in sweep.select.over)
     status = store.status(record, planning.longest(*(one.stop for one in uses)))
     known = memory.remembered(storage, point.id)
-    tags = tuple(sorted({stem(one) for one in uses} | set(known.get("tags", ()))))
+    tags = {tag for one in uses for tag in tags_of(one)} | set(known.get("tags", ()))
     is_failed = status in ("failed", "diverged")
     end = {"status": status, "failure": _failure(record), "failed": int(is_failed)}
     written = [record.manifest.get(table) for table in ("rows", *SPLITS)]
@@ -94,11 +99,11 @@ def _describe(storage, point, record, uses) -> Run:
         job_type=point.trainer,
         name=f"{method}: {grid.describe(sweep, configuration.values)} {over}"[:128],
         notes="python -m bmg_sweeps " + shlex.join(words),
-        tags=tags,
+        tags=tuple(sorted(tags)),
         config=point.values | {"configuration": configuration.id, "method": method},
         is_running=status == "running",
         is_failed=is_failed,
-        digest=memory.digest([hashes, tags, end]),
+        digest=memory.digest([hashes, sorted(tags), end]),
         remembered=known,
         load=functools.partial(_load, storage, record, axis_of(sweep), end),
     )

@@ -127,6 +127,7 @@ def _write(run: Run, content, starts, mode, parent) -> dict[str, Any]:
     """Writes a W&B run; returns the folder or the address that it has."""
     import wandb
 
+    has_only_rows = not content.tables
     with wandb.init(
         mode=mode,
         dir=parent.parent if mode == "offline" else None,  # None is the session's.
@@ -141,19 +142,19 @@ def _write(run: Run, content, starts, mode, parent) -> dict[str, Any]:
         reinit="create_new",
         resume="allow" if starts else None,  # None overwrites a run of this id.
         # Halves an offline run: no summary with every row, only the one below.
-        settings={"x_server_side_derived_summary": mode == "offline"},
+        settings={"x_server_side_derived_summary": has_only_rows and mode == "offline"},
     ) as opened:
         for axis, rows in content.rows.items():
             _log(opened, axis, rows, starts.get(axis, 0))
         folder = pathlib.Path(opened.settings.sync_dir)
-        if content.tables:
+        if not has_only_rows:
             _log_tables(opened, content, folder if mode == "offline" else None)
         opened.summary.update(dict(content.summary))
         opened.finish(exit_code=int(run.is_failed))
     if mode == "online":
         shutil.rmtree(folder, ignore_errors=True)
         return {"url": opened.settings.project_url}
-    for name in ("logs", "tmp", *(() if content.tables else ("files",))):
+    for name in ("logs", "tmp", *(("files",) if has_only_rows else ())):
         shutil.rmtree(folder / name, ignore_errors=True)
     return {"folder": folder.name}
 

@@ -41,9 +41,7 @@ def describe(
     if not any(record.manifest.get("rows") for record in own):
         return None
     name, config = points.stem(chosen), _declaration(chosen, budgets)
-    words = [points.shown_name(chosen), *chosen.choice.arguments()]
-    commands = [shlex.join([verb, *words]) for verb in ("report", "launch")]
-    notes = "\n".join(f"python -m bmg_sweeps {command}" for command in commands)
+    notes = _notes(chosen)
     known = memory.remembered(storage, run_id(storage, chosen))
     counts = {f"points/{s}": statuses.count(s) for s in sorted(set(statuses))}
     manifests = [_shown(record) for record in own]
@@ -53,7 +51,7 @@ def describe(
         job_type=JOB_TYPE,
         name=f"{chosen.sweep.title} ({chosen.choice.scale})"[:128],
         notes=notes,
-        tags=(name, chosen.choice.scale),
+        tags=points.tags_of(chosen),
         config=config,
         is_running="running" in statuses,
         is_failed=False,
@@ -89,6 +87,13 @@ def names(chosen: Chosen) -> Names:
     (left_out,) = _by_key(more).keys() - tables.keys()
     metrics = {a: [_metric(a, m) for m in chosen.sweep.methods] for a in axes}
     return Names(metrics, list(tables), left_out)
+
+
+def _notes(chosen: Chosen) -> str:
+    """Writes the commands that show the same and that run the same."""
+    words = [points.shown_name(chosen), *chosen.choice.arguments()]
+    commands = [shlex.join([verb, *words]) for verb in ("report", "launch")]
+    return "\n".join(f"python -m bmg_sweeps {command}" for command in commands)
 
 
 def _shown(record: store.Record) -> list[Any]:

@@ -17,7 +17,7 @@ def workspace(chosen: Chosen, entity: str, project: str) -> Any:
         project: that the runs are in.
 
     Returns:
-        A `wandb_workspaces.workspaces.Workspace` of the runs with the sweep's tag:
+        A `wandb_workspaces.workspaces.Workspace` of the runs of the sweep at its scale:
         learning curves by configuration, the best for each budget, parallel coordinates
         over the grid, and failures.
     """
@@ -36,18 +36,7 @@ def workspace(chosen: Chosen, entity: str, project: str) -> Any:
         settings=ws.WorkspaceSettings(
             x_axis=points.axis_of(chosen.sweep), max_runs=100
         ),
-        runset_settings=ws.RunsetSettings(
-            filters=[ws.Tags().isin([points.stem(chosen)])],
-            # Those that failed say why; they come first.
-            order=[ws.Ordering(ws.Summary("failure"), ascending=False)],
-            pinned_columns=[
-                "run:displayName",
-                "summary:status",
-                "summary:failure",
-                "config:method",
-                f"summary:{points.key(chosen.sweep.select.metric)}",
-            ],
-        ),
+        runset_settings=_runs(chosen),
     )
 
 
@@ -96,6 +85,23 @@ def _save_one(storage: files.Storage, chosen: Chosen) -> str:
     made.save()
     memory.remember(storage, name, {"url": made.url, "project": [entity, project]})
     return f"W&B workspace of {points.stem(chosen)}: {made.url}"
+
+
+def _runs(chosen: Chosen) -> Any:
+    """The runs of the sweep at its scale; those that failed come first and say why."""
+    import wandb_workspaces.workspaces as ws
+
+    return ws.RunsetSettings(
+        filters=ws.And(ws.Tags().isin([points.tags_of(chosen)[1]])),
+        order=[ws.Ordering(ws.Summary("failure"), ascending=False)],
+        pinned_columns=[
+            "run:displayName",
+            "summary:status",
+            "summary:failure",
+            "config:method",
+            f"summary:{points.key(chosen.sweep.select.metric)}",
+        ],
+    )
 
 
 def _section(name: str, panels: Sequence[Any], columns: int = 2) -> Any:
