@@ -23,6 +23,7 @@ class Fake:
 
     def __init__(self, keywords):
         self.keywords = keywords
+        self.resumed = keywords["resume"] == "allow"
         self.rows = []
         self.summary = {}
         self.log = self.rows.append

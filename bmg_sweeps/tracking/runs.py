@@ -145,7 +145,8 @@ def _write(run: Run, content, starts, mode, parent) -> dict[str, Any]:
         settings={"x_server_side_derived_summary": has_only_rows and mode == "offline"},
     ) as opened:
         for axis, rows in content.rows.items():
-            _log(opened, axis, rows, starts.get(axis, 0))
+            # Where the run was deleted there is nothing to resume.
+            _log(opened, axis, rows, starts.get(axis, 0) if opened.resumed else 0)
         folder = pathlib.Path(opened.settings.sync_dir)
         if not has_only_rows:
             _log_tables(opened, content, folder if mode == "offline" else None)
