@@ -44,6 +44,8 @@ def _follow(
     storage: files.Storage, plan: dict, least: float, is_over: threading.Event
 ) -> None:
     """Exports what has changed, again and again; trouble is left to the last export."""
+    with contextlib.suppress(Exception):
+        import wandb  # noqa: F401  # Takes 2 s, which are no measure of the pauses.
     former, pause = None, least
     while not is_over.wait(pause):
         began = time.monotonic()
