@@ -124,9 +124,11 @@ def _parser() -> argparse.ArgumentParser:
                          help="wait for nodes that are not there yet")  # fmt: skip
     running.add_argument("--retry", action="store_true",
                          help="failed and diverged points once more")  # fmt: skip
-    running.add_argument("--wandb", default="auto",
-                         choices=("auto", "online", "offline", "off"))  # fmt: skip
     running.add_argument("--dry-run", action="store_true", help="print the plan only")
+
+    tracking = argparse.ArgumentParser(add_help=False)
+    tracking.add_argument("--wandb", default="auto",
+                          choices=("auto", "online", "offline", "off"))  # fmt: skip
 
     budget = argparse.ArgumentParser(add_help=False)
     budget.add_argument("--budget", type=_amount, default={}, metavar="AXIS=N",
@@ -150,7 +152,8 @@ def _parser() -> argparse.ArgumentParser:
 
     add(commands.list_, sweep=None)
     add(commands.show, points).add_argument("--point", metavar="ID")
-    add(commands.launch, points, running, sweep="sweeps", nargs="+", metavar="sweep")
+    several = {"sweep": "sweeps", "nargs": "+", "metavar": "sweep"}
+    add(commands.launch, points, running, tracking, **several)
     one = add(commands.run, points)
     one.add_argument("--point", metavar="ID", required=True)
     one.add_argument("--retry", action="store_true")
@@ -161,7 +164,10 @@ def _parser() -> argparse.ArgumentParser:
     add(commands.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")
     )
-    add(commands.rerun, points, running, budget)
+    add(commands.rerun, points, running, tracking, budget)
+    add(commands.track, points, tracking, **several).add_argument(
+        "--workspace", action="store_true", help="save a W&B workspace of each sweep"
+    )
     return parser
 
 

@@ -224,6 +224,19 @@ def rerun(options: argparse.Namespace) -> int:
     return code
 
 
+def track(options: argparse.Namespace) -> None:
+    """Makes the W&B runs of sweeps from the records, or brings them up to date."""
+    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
+    chosen = [planning.choose(name, _choice(options)) for name in dict.fromkeys(names)]
+    files.check_writable(options.storage)
+    from bmg_sweeps import tracking
+
+    _say(tracking.export(options.storage, chosen, options.wandb))
+    if options.workspace:
+        for line in tracking.save_workspace(options.storage, chosen):
+            _say(line)
+
+
 def _launch(options, chosen, say_report: bool = True) -> int:
     """Runs a plan, exports it, and says what came of it."""
     plan = planning.plan(options.storage, chosen, options.retry, whole=True)
