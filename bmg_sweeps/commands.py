@@ -246,29 +246,28 @@ def _launch(options, chosen, say_report: bool = True) -> int:
         planning.check(plan.to_run)
         return 0
     files.check_writable(options.storage)
-    from bmg_sweeps import cluster, progress, tracking
     from bmg_sweeps import launch as launching
+    from bmg_sweeps import progress, tracking
 
     outcome = None
-    if plan.to_run or "running" in plan.counts():
-        outcome = launching.run(
-            options.storage,
-            plan,
-            cluster.Resources(
-                address=options.address,
-                cpus=options.cpus,
-                gpus=options.gpus,
-                autoscaling=options.autoscaling,
-            ),
-            pack=pack,
-            retry=options.retry,
-            watch=lambda: progress.watch(options.storage, plan, chosen, CONSOLE),
-        )
-        for line in outcome.lost:
-            _say(f"  {line}")
-    after = planning.plan(options.storage, chosen)
-    _print_failures(after)
-    _say(tracking.export(options.storage, chosen, options.wandb))
+    following = tracking.following(
+        options.storage, chosen, options.wandb, with_sweeps=say_report
+    )
+    with following as follower:
+        if plan.to_run or "running" in plan.counts():
+            outcome = launching.run(
+                options.storage,
+                plan,
+                _resources(options),
+                pack=pack,
+                retry=options.retry,
+                watch=lambda: progress.watch(options.storage, plan, chosen, CONSOLE),
+            )
+            for line in outcome.lost:
+                _say(f"  {line}")
+        after = planning.plan(options.storage, chosen)
+        _print_failures(after)
+        _say(follower.finish())
     if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
@@ -277,6 +276,17 @@ def _launch(options, chosen, say_report: bool = True) -> int:
             verb = "report" if knows else "status"
             _say(f"Next: {_command(options, verb, one.name)}")
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
+
+
+def _resources(options: argparse.Namespace):
+    from bmg_sweeps import cluster
+
+    return cluster.Resources(
+        address=options.address,
+        cpus=options.cpus,
+        gpus=options.gpus,
+        autoscaling=options.autoscaling,
+    )
 
 
 def _say_plan(options, chosen, plan: planning.Plan) -> None:
