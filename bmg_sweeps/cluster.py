@@ -149,7 +149,6 @@ def _worker_environment(resources: Resources) -> dict[str, str]:
     environment = {
         "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
-        "JAX_COMPILATION_CACHE_DIR": str(paths.cache()),
         "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",

@@ -8,6 +8,7 @@ that a retried trial, a second launch and a resumed one are the same thing.
 
 import contextlib
 import dataclasses
+import os
 import signal
 import tempfile
 import time
@@ -15,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import cluster, files, planning, store
+from bmg_sweeps import cluster, files, paths, planning, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
@@ -89,7 +90,9 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     Returns:
         The ids of its points that others work on.
     """
-    # Imported here: the driver, which imports this module, must not import JAX.
+    # The node's own folder, and before JAX is imported: here, because the driver, which
+    # imports this module, must not.
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(paths.cache()))
     import ray
 
     from bmg_sweeps import work_unit
