@@ -154,6 +154,7 @@ def test_a_stop_waits_for_what_runs_and_for_nothing_else():
         ([{"CPU": 4}, {"CPU": 3}], 2, 0, 3),
         ([{"CPU": 8, "GPU": 1}], 1, 0.1, 8),
         ([{"CPU": 16, "GPU": 1}], 1, 0.1, 10),
+        ([{"CPU": 16, "GPU": 0.3}], 1, 0.1, 3),
         ([{"CPU": 16}, {"CPU": 2, "GPU": 2}], 1, 1, 2),
         ([], 1, 0, 0),
     ],
