@@ -70,9 +70,9 @@ def data(
 
 
 def _best_ids(result: Selection) -> list[str]:
-    """The best of each method at the last budget that any configuration reached."""
-    last = max((score.budget for score in result.best), default=None)
-    return [s.configuration.id for s in result.best if s.budget == last]
+    """The best of each method at the last budget that the method has reached."""
+    last = {score.method: score.configuration.id for score in result.best}
+    return list(last.values())
 
 
 def _configuration(chosen: Chosen, members: Sequence[Trained]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from bmg_sweeps.tables import Cell, Table
 
 _TEMPLATES = pathlib.Path(__file__).parent / "templates"
 _LONG = 15  # Rows of a table that is not folded away.
+_LINE = 36  # Characters of a cell that is not broken into lines.
 _MANY = 200  # Points with an error that are listed.
 _EXAMPLES = 5  # Of them, those whose command is written out.
 _TROUBLE = ("damaged", "failed", "diverged")
@@ -120,6 +121,7 @@ class _Column(NamedTuple):
 
 class _Shown(NamedTuple):
     text: str
+    is_long: bool
     exact: str | None  # Where the text has fewer digits.
 
 
@@ -130,13 +132,14 @@ def _view(table: Table) -> dict[str, Any]:
     columns = []
     for i, name in enumerate(table.columns):
         cells = [row[i] for row in table.rows]
-        is_number = bool(cells) and all(map(_is_number, cells))
+        is_number = name != "value" and all(map(_is_number, cells)) and bool(cells)
         columns.append(_Column(name, is_number, name in ("published", "Δ")))
     return {
         "title": table.title,
         "columns": columns,
         "rows": [[_shown(cell, is_wide) for cell in row] for row in table.rows],
         "notes": table.notes,
+        "is_dense": is_wide,
         "is_grouped": len({row[0] for row in table.rows}) < len(table.rows),
         "is_folded": len(table.rows) > _LONG,
     }
@@ -144,10 +147,10 @@ def _view(table: Table) -> dict[str, Any]:
 
 def _shown(cell: Cell, is_wide: bool) -> _Shown:
     if not isinstance(cell, Estimate):
-        return _Shown(cell, None)
+        return _Shown(cell, len(cell) > _LINE, None)
     if not is_wide:
-        return _Shown(tables.exact(cell), None)
-    return _Shown(tables.short(cell), tables.exact(cell))
+        return _Shown(tables.exact(cell), False, None)
+    return _Shown(tables.short(cell), False, tables.exact(cell))
 
 
 def _is_number(cell: Cell) -> bool:
@@ -200,7 +203,7 @@ def _warnings(
     scale, *rest = chosen.choice.scale, *chosen.choice.arguments()[2:]
     found = [_SCALES[scale]] if scale in _SCALES else []
     if rest:
-        found.append(f"Not the whole {scale} scale, but {shlex.join(rest)}.")
+        found.append(f"Not the whole {scale} scale, but with {shlex.join(rest)}.")
     if other := sum(status != "done" for status in statuses.values()):
         found.append(f"Incomplete: {other:,} of {len(statuses):,} points are not done.")
     return [*found, *notes]
@@ -438,7 +441,7 @@ def _render(template: str, scripts: Sequence[str], **values: Any) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         finalize=lambda value: _private(value) if type(value) is str else value,
@@ -446,6 +449,14 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["code"] = _code
+    return environment
+
+
+def _code(text: str) -> markupsafe.Markup:
+    """Marks what stands between backticks."""
+    escaped = str(markupsafe.escape(_private(text)))
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))
 
 
 @functools.cache

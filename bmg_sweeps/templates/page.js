@@ -22,7 +22,7 @@
   const HEIGHT = 340;
   const NOTHING = "No configuration is shown.";
   const FIRST = 6; // Lines that are shown where none is the best.
-  const PRINTED = { width: 620, height: 260 }; // Of a chart on paper, in CSS pixels.
+  const PRINTED = { width: 620, height: 230 }; // Of a chart on paper, in CSS pixels.
 
   const boxes = [...document.querySelectorAll(".chooser input")];
   const radios = [...document.querySelectorAll("input[name=axis]")];
@@ -66,8 +66,8 @@
 
   function swatch({ color, dash, marker }, isLine) {
     const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("viewBox", "-18 -7 36 14");
-    svg.setAttribute("class", "swatch");
+    svg.setAttribute("viewBox", isLine ? "-18 -7 36 14" : "-7 -7 14 14");
+    svg.setAttribute("class", isLine ? "swatch" : "swatch mark");
     svg.setAttribute("aria-hidden", "true");
     const line = document.createElementNS(SVG, "path");
     if (isLine) line.setAttribute("d", "M-18,0H18");
