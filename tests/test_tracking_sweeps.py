@@ -142,9 +142,13 @@ def test_its_artifact_has_the_best_configurations(exported, run):
     assert last["budget"] == {"env_steps": 400_000.0}
     assert last["mean"] == 39 * 3.5
     assert last["configuration"]["entropy_weight"] == 0.2
-    gin = texts["env_steps/400000/fixed_epsilon.gin"]
-    assert "two_colors_actor_critic.entropy_weight = 0.2" in gin
     assert len(texts) == 41
+    for one in best:
+        budget = one["budget"]["env_steps"]
+        gin = texts[f"env_steps/{budget:g}/{runs.name_of(one['method'])}.gin"]
+        for field in ("entropy_weight", "update_kind", "meta_entropy_weight"):
+            value = one["configuration"][field]
+            assert f"two_colors_actor_critic.{field} = {value!r}\n" in gin
 
 
 def test_its_files_are_found_from_the_folder_of_runs(exported, run, monkeypatch):
@@ -220,7 +224,8 @@ def test_without_budgets_there_is_no_run(tmp_path):
     storage = files.open_storage(str(tmp_path / "runs"))
     chosen = planning.choose("figure_2", planning.Choice(stop={"hours": 1.0}))
     tracked.commit(storage, chosen.points[0], 3)
-    tracking.export(storage, [chosen], "offline")
+    line = tracking.export(storage, [chosen], "offline")
+    assert "not exported" not in line
     assert tracked.folders(storage) == [chosen.points[0].id]
 
 
@@ -282,7 +287,7 @@ def test_validations_have_their_own_axis_in_the_workspace():
 
 def test_a_workspace_needs_a_login(exported, monkeypatch):
     monkeypatch.delenv("WANDB_API_KEY")
-    with pytest.raises(errors.UserError, match="wandb login"):
+    with pytest.raises(errors.UserError, match="expected a W&B login"):
         tracking.save_workspace(exported.storage, [exported.chosen])
 
 
