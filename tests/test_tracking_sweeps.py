@@ -7,7 +7,7 @@ import types
 import pytest
 import tracked
 
-from bmg_sweeps import errors, files, planning, report, selection, tracking
+from bmg_sweeps import __main__, errors, files, planning, report, selection, tracking
 from bmg_sweeps.tracking import points, runs, sweeps, workspace
 
 BUDGETS = [40_000.0 * (i + 1) for i in range(10)]
@@ -198,18 +198,6 @@ def test_it_is_replaced_when_a_record_has_changed(tmp_path):
     assert len(list(staged)) == 1
 
 
-def test_it_is_made_again_without_memory(tmp_path):
-    """Under the same id, so that online it takes the place of what was there."""
-    storage, chosen = files.open_storage(str(tmp_path / "runs")), tracked.figure_2()
-    _train(storage, chosen)
-    tracking.export(storage, [chosen], "offline")
-    before = tracked.folders(storage)
-    for path in pathlib.Path(storage.root, "wandb", "exported").iterdir():
-        path.unlink()
-    tracking.export(storage, [chosen], "offline")
-    assert tracked.folders(storage) == before
-
-
 def test_another_storage_or_choice_is_another_run(tmp_path):
     chosen = tracked.figure_2()
     some = planning.choose("figure_2", planning.Choice(where={"seed": "0"}))
@@ -315,6 +303,24 @@ def test_a_workspace_is_saved_in_place_of_the_former(exported, monkeypatch):
         (line,) = tracking.save_workspace(exported.storage, [exported.chosen])
         assert line == "W&B workspace of figure_2: https://server/nw-view0-v"
     assert views == {"nw-view0-v": "figure_2 (smoke)"}
+
+
+def test_the_command_makes_all_runs_again(exported, monkeypatch, capsys):
+    """Also those whose memory was deleted; and says where they are."""
+    monkeypatch.setenv("HOME", str(exported.home))
+    before = tracked.folders(exported.storage)
+    for path in pathlib.Path(exported.storage.root, "wandb", "exported").iterdir():
+        path.unlink()
+    command = ["track", "figure_2", "--storage", exported.storage.uri]
+    assert __main__.main([*command, "--wandb", "offline"]) == 0
+    assert capsys.readouterr().out.strip() == exported.line
+    assert tracked.folders(exported.storage) == before
+    monkeypatch.delenv("WANDB_API_KEY")
+    assert __main__.main([*command, "--workspace"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.strip() == exported.line
+    assert captured.err.count("\n") == 1
+    assert "wandb login" in captured.err
 
 
 def _train(storage, chosen):
