@@ -10,7 +10,7 @@ import tracked
 import wandb_server
 
 from bmg_sweeps import files, tracking
-from bmg_sweeps.tracking import memory, session, sweeps
+from bmg_sweeps.tracking import exporting, memory, session, sweeps
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +47,19 @@ def test_a_growing_record_has_each_row_once(storage, chosen, server):
     assert _axis(rows, "test/env_steps") == [25_000, 50_000]
     assert len(rows) == 12
     assert tracked.folders(storage) == []
+
+
+def test_while_points_train_all_that_changes_goes_online(storage, chosen, server):
+    running, over = chosen.points[:2]
+    tracked.commit(storage, over, 5)
+    tracked.commit(storage, running, 2, release=False)
+    mode = None
+    for _ in range(2):
+        mode = exporting.update(storage, [chosen], "auto", mode)
+        assert mode == "online"
+    assert _axis(server.rows(running.id), "env_steps") == tracked.steps(2)
+    assert _axis(server.rows(over.id), "env_steps") == tracked.steps(5)
+    assert sweeps.run_id(storage, chosen) in server.runs
 
 
 def test_a_run_that_was_deleted_there_is_made_whole(storage, chosen, server):
