@@ -2,6 +2,10 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+_MOST_LINE = 1_000  # Characters of a message; of what is longer, both ends.
+_MOST_VALUE = 120
 
 
 class UserError(ValueError):
@@ -26,6 +30,24 @@ def expected_one_of(name: str, choices: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"expected one of: {', '.join(choices) or 'nothing, there is none'}"
+
+
+def shown(value: Any) -> str:
+    """Writes a value for a message: its `repr`, in one line and not too long."""
+    try:
+        text = repr(value)
+    except Exception:  # A class of the user's, or an integer of too many digits.
+        text = f"<{type(value).__name__}>"
+    return one_line(text, _MOST_VALUE)
+
+
+def one_line(text: str, most: int = _MOST_LINE) -> str:
+    """Writes text for a terminal: what cannot be printed escaped, the middle cut."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} … {text[-most // 2 :]}"
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def first_line(error: BaseException) -> str:
