@@ -430,8 +430,8 @@ def _heading(options: argparse.Namespace, chosen: planning.Chosen):
         rows=(
             ("scale", options.scale),
             ("trained to", planning.amounts(chosen.stop)),
-            ("storage", options.storage.uri),
-            ("command", command),
+            ("storage", errors.public(options.storage.uri)),
+            ("command", errors.public(command)),
         ),
     )
 

@@ -1,11 +1,18 @@
 """The one kind of error that a user is meant to read."""
 
 import difflib
+import os
+import pathlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 _MOST_LINE = 1_000  # Characters of a message; of what is longer, both ends.
 _MOST_VALUE = 120
+_SECRET = re.compile(
+    "KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE
+)  # In a variable's name.
+_LEAST_SECRET = 8  # Characters of a value; shorter ones are words, such as "true".
 
 
 class UserError(ValueError):
@@ -48,6 +55,24 @@ def one_line(text: str, most: int = _MOST_LINE) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )
+
+
+def public(text: str) -> str:
+    """Leaves out of a text what is the user's own affair.
+
+    Args:
+        text: that is to be kept, or shown to others.
+
+    Returns:
+        The same with "~" for their home folder, and for the value of an environment
+        variable that is named like a secret, the variable's name.
+    """
+    for name, value in os.environ.items():
+        if len(value) >= _LEAST_SECRET and _SECRET.search(name):
+            text = text.replace(value, f"${name}")
+    home = str(pathlib.Path.home())
+    is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
+    return re.sub(re.escape(home) + is_whole, "~", text) if len(home) > 1 else text
 
 
 def first_line(error: BaseException) -> str:

@@ -28,6 +28,7 @@ class Field:
 
     type: str  # As annotated: "int", "float", "str", "bool" or "tuple[int, ...]".
     is_structure: bool  # Whether it shapes the compiled program.
+    was: Any = None  # Value of the points from before it was added.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +40,13 @@ class Point:
 
     @functools.cached_property
     def id(self) -> str:
-        """Short hash of trainer and values; the name of the record."""
-        text = json.dumps([self.trainer, self.values], sort_keys=True)
+        """Short hash of trainer and values; the name of the record.
+
+        A field that was added at the value that points had before does not count.
+        """
+        added = _added(self.trainer)
+        values = {k: v for k, v in self.values.items() if (k, v) not in added.items()}
+        text = json.dumps([self.trainer, values], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def configuration(self, over: Iterable[str] = ("seed",)) -> "Point":
@@ -217,6 +223,22 @@ def _typed(trainer: str, bindings: tuple[str, ...]) -> grid.Values:
     return values
 
 
+def _added(trainer: str) -> grid.Values:
+    """Returns the old values of the fields that a trainer did not always have."""
+    path = paths.TRAINERS / f"{trainer}.py"
+    if not os.path.isfile(path):
+        return {}
+    return _old_values(path, path.stat().st_mtime)
+
+
+@functools.cache
+def _old_values(path: pathlib.Path, modified: float) -> grid.Values:
+    declared = _fields(path, modified)
+    return {
+        name: field.was for name, field in declared.items() if field.was is not None
+    }
+
+
 def _modified(path: pathlib.Path, trainer: str) -> float:
     # The name becomes that of a folder in the storage, too.
     if trainer.isidentifier() and os.path.isfile(path):
@@ -261,15 +283,33 @@ def _fields(path: pathlib.Path, modified: float) -> dict[str, Field]:
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Config":
             return {
-                line.target.id: Field(
-                    type=ast.unparse(line.annotation),
-                    is_structure=isinstance(line.value, ast.Call)
-                    and ast.unparse(line.value.func).endswith("structure"),
-                )
+                line.target.id: _field(path, line)
                 for line in node.body
                 if isinstance(line, ast.AnnAssign)
             }
     raise errors.UserError(f"trainer file {path}: expected a class Config")
+
+
+def _field(path: pathlib.Path, line: ast.AnnAssign) -> Field:
+    """Reads one line of a `Config`."""
+    type_ = ast.unparse(line.annotation)
+    if not isinstance(line.value, ast.Call):
+        return Field(type_, is_structure=False)
+    is_structure = ast.unparse(line.value.func).endswith("structure")
+    was = None
+    for keyword in line.value.keywords:
+        if keyword.arg == "was":
+            name = f"trainer file {path}, line {line.lineno}, {line.target.id}: was"
+            was = _cast(name, type_, _literal(name, keyword.value))
+    return Field(type_, is_structure, was)
+
+
+def _literal(name: str, node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError as error:
+        text = ast.unparse(node)
+        raise errors.UserError(f"{name} = {text}: expected a literal value") from error
 
 
 def _cast(name: str, type_: str, value: Any) -> Any:
