@@ -42,7 +42,7 @@ def list_(options: argparse.Namespace) -> None:
 def show(options: argparse.Namespace) -> None:
     """Shows a sweep's grid; or one point, with its gin text and its record."""
     chosen = _choose(options)
-    if options.point:
+    if options.point is not None:
         point = _find(chosen, options.point)
         record = store.read(options.storage, point.trainer, point.id)
         print(points_module.gin_text(point))
@@ -111,13 +111,13 @@ def status(options: argparse.Namespace) -> None:
 
 def report_(options: argparse.Namespace) -> None:
     """Prints a sweep's tables, and draws its curves into the storage."""
-    files.check_writable(options.storage)
     if options.sweep == "all":
         _report_all(options)
         return
     chosen = _choose(options)
     trained = selection.load(options.storage, chosen)
     results = _results(options, chosen, trained)
+    files.check_writable(options.storage)
     from bmg_sweeps import figures, report, tables
 
     if options.format == "html":
@@ -140,6 +140,7 @@ def report_(options: argparse.Namespace) -> None:
 
 def _report_all(options: argparse.Namespace) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
+    files.check_writable(options.storage)
     entries = []
     for name in paths.sweep_names():
         if options.scale not in paths.load_sweep(name).scales:
@@ -242,8 +243,8 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     plan = planning.plan(options.storage, chosen, options.retry, whole=True)
     pack = _pack(options, plan)
     _say_plan(options, chosen, plan)
+    planning.check(plan.to_run)
     if options.dry_run:
-        planning.check(plan.to_run)
         return 0
     files.check_writable(options.storage)
     from bmg_sweeps import launch as launching
@@ -429,8 +430,8 @@ def _heading(options: argparse.Namespace, chosen: planning.Chosen):
         rows=(
             ("scale", options.scale),
             ("trained to", planning.amounts(chosen.stop)),
-            ("storage", options.storage.uri),
-            ("command", command),
+            ("storage", errors.public(options.storage.uri)),
+            ("command", errors.public(command)),
         ),
     )
 
