@@ -23,7 +23,7 @@ test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
 
 test-faults: .venv/installed
-	$(BIN)/python -m pytest -m faults tests/test_store_faults.py
+	$(BIN)/python -m pytest -m faults -s
 
 lint: .venv/installed
 	$(BIN)/ruff check .

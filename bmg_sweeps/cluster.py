@@ -61,13 +61,15 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     import ray
     import ray.tune
 
+    # Of a process that dies, Ray prints pages; the records say what became of it.
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
     with _folder() as folder:
         try:
             ray.init(
                 address=resources.address or "local",
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level=logging.ERROR,
+                logging_level=logging.CRITICAL,
                 runtime_env={
                     "working_dir": str(paths.ROOT),
                     "excludes": [*_EXCLUDED, *_within_checkout(storage)],
@@ -147,7 +149,6 @@ def _worker_environment(resources: Resources) -> dict[str, str]:
     environment = {
         "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
-        "JAX_COMPILATION_CACHE_DIR": str(paths.cache()),
         "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
@@ -190,10 +191,13 @@ def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
     probe = f".probe-{uuid.uuid4().hex}"
     storage.create(b"", probe)
     try:
+        task = ray.remote(num_cpus=0)(_sees)
         answers = {
-            node["NodeName"]: ray.remote(num_cpus=0)(_sees)
-            .options(scheduling_strategy=_on(node["NodeID"]))
-            .remote(storage_uri(storage), probe)
+            f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": (
+                task.options(scheduling_strategy=_on(node["NodeID"])).remote(
+                    storage_uri(storage), probe
+                )
+            )
             for node in nodes
         }
         for name, answer in answers.items():

@@ -14,6 +14,7 @@ import shlex
 
 import rich.console
 import rich.table
+import rich.text
 
 from bmg_sweeps import errors, files, grid, paths, planning, selection, store
 from bmg_sweeps import point as points_module
@@ -33,14 +34,15 @@ def list_(options: argparse.Namespace) -> None:
             chosen = planning.choose(name, planning.Choice(scale=options.scale))
             plan = planning.plan(options.storage, [chosen])
             counts = (str(len(plan.points)), str(plan.counts().get("done", 0)))
-        table.add_row(name, sweep.title, sweep.trainer, *counts)
+        cells = (name, sweep.title, sweep.trainer, *counts)
+        table.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
     CONSOLE.print(table)
 
 
 def show(options: argparse.Namespace) -> None:
     """Shows a sweep's grid; or one point, with its gin text and its record."""
     chosen = _choose(options)
-    if options.point:
+    if options.point is not None:
         point = _find(chosen, options.point)
         record = store.read(options.storage, point.trainer, point.id)
         print(points_module.gin_text(point))
@@ -50,15 +52,17 @@ def show(options: argparse.Namespace) -> None:
     _say(_using(options))
     _say(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
     _say(f"{_counted(plan)}; stop at {planning.amounts(chosen.stop)}.")
-    table = rich.table.Table(box=None)
-    for name in ("point", "method", "configuration", "seed", "status"):
-        table.add_column(name, no_wrap=name == "point")
+    rows = [("point", "method", "configuration", "seed", "status")]
     for p in chosen.points:
         method = grid.method_of(chosen.sweep, p.values)
         over = ", ".join(str(p.values[field]) for field in chosen.sweep.select.over)
         configuration = grid.describe(chosen.sweep, p.values)
-        table.add_row(p.id, method, configuration, over, plan.statuses[p.id])
-    CONSOLE.print(table)
+        rows.append((p.id, method, configuration, over, plan.statuses[p.id]))
+    # By hand: a table of rich takes ten seconds for ten thousand points.
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (c.ljust(width) for c, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
 def launch(options: argparse.Namespace) -> int:
@@ -107,13 +111,13 @@ def status(options: argparse.Namespace) -> None:
 
 def report_(options: argparse.Namespace) -> None:
     """Prints a sweep's tables, and draws its curves into the storage."""
-    files.check_writable(options.storage)
     if options.sweep == "all":
         _report_all(options)
         return
     chosen = _choose(options)
     trained = selection.load(options.storage, chosen)
     results = _results(options, chosen, trained)
+    files.check_writable(options.storage)
     from bmg_sweeps import figures, report, tables
 
     if options.format == "html":
@@ -136,6 +140,7 @@ def report_(options: argparse.Namespace) -> None:
 
 def _report_all(options: argparse.Namespace) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
+    files.check_writable(options.storage)
     entries = []
     for name in paths.sweep_names():
         if options.scale not in paths.load_sweep(name).scales:
@@ -220,38 +225,50 @@ def rerun(options: argparse.Namespace) -> int:
     return code
 
 
+def track(options: argparse.Namespace) -> None:
+    """Makes the W&B runs of sweeps from the records, or brings them up to date."""
+    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
+    chosen = [planning.choose(name, _choice(options)) for name in dict.fromkeys(names)]
+    files.check_writable(options.storage)
+    from bmg_sweeps import tracking
+
+    _say(tracking.export(options.storage, chosen, options.wandb))
+    if options.workspace:
+        for line in tracking.save_workspace(options.storage, chosen):
+            _say(line)
+
+
 def _launch(options, chosen, say_report: bool = True) -> int:
     """Runs a plan, exports it, and says what came of it."""
     plan = planning.plan(options.storage, chosen, options.retry, whole=True)
     pack = _pack(options, plan)
     _say_plan(options, chosen, plan)
+    planning.check(plan.to_run)
     if options.dry_run:
-        planning.check(plan.to_run)
         return 0
     files.check_writable(options.storage)
-    from bmg_sweeps import cluster, progress, tracking
     from bmg_sweeps import launch as launching
+    from bmg_sweeps import progress, tracking
 
     outcome = None
-    if plan.to_run or "running" in plan.counts():
-        outcome = launching.run(
-            options.storage,
-            plan,
-            cluster.Resources(
-                address=options.address,
-                cpus=options.cpus,
-                gpus=options.gpus,
-                autoscaling=options.autoscaling,
-            ),
-            pack=pack,
-            retry=options.retry,
-            watch=lambda: progress.watch(options.storage, plan, chosen, CONSOLE),
-        )
-        for line in outcome.lost:
-            _say(f"  {line}")
-    after = planning.plan(options.storage, chosen)
-    _print_failures(after)
-    _say(tracking.export(options.storage, chosen, options.wandb))
+    following = tracking.following(
+        options.storage, chosen, options.wandb, with_sweeps=say_report
+    )
+    with following as follower:
+        if plan.to_run or "running" in plan.counts():
+            outcome = launching.run(
+                options.storage,
+                plan,
+                _resources(options),
+                pack=pack,
+                retry=options.retry,
+                watch=lambda: progress.watch(options.storage, plan, chosen, CONSOLE),
+            )
+            for line in outcome.lost:
+                _say(f"  {line}")
+        after = planning.plan(options.storage, chosen)
+        _print_failures(after)
+        _say(follower.finish())
     if outcome and outcome.is_stopped:
         _say("Stopped; the same command goes on from here.")
     elif say_report:
@@ -260,6 +277,17 @@ def _launch(options, chosen, say_report: bool = True) -> int:
             verb = "report" if knows else "status"
             _say(f"Next: {_command(options, verb, one.name)}")
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
+
+
+def _resources(options: argparse.Namespace):
+    from bmg_sweeps import cluster
+
+    return cluster.Resources(
+        address=options.address,
+        cpus=options.cpus,
+        gpus=options.gpus,
+        autoscaling=options.autoscaling,
+    )
 
 
 def _say_plan(options, chosen, plan: planning.Plan) -> None:
@@ -402,8 +430,8 @@ def _heading(options: argparse.Namespace, chosen: planning.Chosen):
         rows=(
             ("scale", options.scale),
             ("trained to", planning.amounts(chosen.stop)),
-            ("storage", options.storage.uri),
-            ("command", command),
+            ("storage", errors.public(options.storage.uri)),
+            ("command", errors.public(command)),
         ),
     )
 

@@ -8,6 +8,7 @@ that a retried trial, a second launch and a resumed one are the same thing.
 
 import contextlib
 import dataclasses
+import os
 import signal
 import tempfile
 import time
@@ -15,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import cluster, errors, files, planning, store
+from bmg_sweeps import cluster, files, paths, planning, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
@@ -46,7 +47,7 @@ def run(
 
     Args:
         storage: of the records.
-        plan: what to run.
+        plan: what to run, as `planning.check` has let pass.
         resources: where.
         pack: points of one structure that train together; None is 1 on CPUs, and what
             the memory holds on a GPU.
@@ -57,9 +58,8 @@ def run(
         How it ended. How the points ended is in their records.
 
     Raises:
-        UserError: the points or the resources asked for cannot be had.
+        UserError: the resources asked for cannot be had.
     """
-    planning.check(plan.to_run)
     launch = _Launch(
         storage=storage,
         plan=plan,
@@ -89,7 +89,9 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     Returns:
         The ids of its points that others work on.
     """
-    # Imported here: the driver, which imports this module, must not import JAX.
+    # The node's own folder, and before JAX is imported: here, because the driver, which
+    # imports this module, must not.
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(paths.cache()))
     import ray
 
     from bmg_sweeps import work_unit
@@ -139,7 +141,10 @@ def _stop_flag(provenance: Mapping[str, str]) -> str:
 def _run_trials(
     launch: _Launch, points: Sequence[Point]
 ) -> tuple[list[Point], list[str]]:
-    """Runs points on Ray; returns those that others work on, and why trials died."""
+    """Runs points on Ray; returns those to look at again, and why trials died.
+
+    Others work on those, or nodes died that had them.
+    """
     constants = {
         "storage": cluster.storage_uri(launch.storage),
         "provenance": launch.provenance,
@@ -154,10 +159,15 @@ def _run_trials(
             store.declare(launch.storage, p.trainer, p.id, points_module.gin_text(p))
         tasks = _tasks(launch, points, places)
         results = _fit(ray.tune, tasks, constants, launch)
-    lost = [_record_death(launch, r) for r in results if r.error]
-    ended = [r for r in results if not r.error]
-    busy = {i for r in ended for i in r.metrics["busy"]}
-    return [p for p in points if p.id in busy], lost
+        has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
+    open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
+    lost = []
+    for result in results:
+        if result.error and has_lost_nodes:
+            open_ |= set(result.config["task"]["stops"])  # To be run again.
+        elif result.error:
+            lost.append(_record_death(launch, result))
+    return [p for p in points if p.id in open_], lost
 
 
 def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
@@ -181,15 +191,13 @@ def _record_death(launch: _Launch, result: Any) -> str:
     """Notes in the records that a trial's process died; returns it as a line.
 
     A process that dies again and again has most likely run out of memory: its point
-    has failed, or where it was a pack, shall go on alone. A node that dies is not the
-    point's fault.
+    has failed, or where it was a pack, shall go on alone.
     """
-    reason = errors.last_line(result.error)
+    reason = f"its process died {_DEATHS} times, most likely for want of memory"
     task = result.config["task"]
-    if "node" not in reason:
-        for i in task["stops"]:
-            _fail(launch.storage, task, i, reason)
-    return f"{next(iter(task['stops']))}: {reason}"
+    for i in task["stops"]:
+        _fail(launch.storage, task, i, reason)
+    return f"{', '.join(task['stops'])}: {reason}"
 
 
 def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> None:

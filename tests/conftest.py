@@ -3,6 +3,9 @@
 import gin
 import jax
 import pytest
+import toy_points
+
+from bmg_sweeps import files
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -11,3 +14,19 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 def _clear_gin():
     yield
     gin.clear_config()
+
+
+@pytest.fixture
+def toy():
+    """The toy trainer, where trainers are looked for."""
+    with toy_points.importable():
+        from trainers import toy_trainer
+
+        yield toy_trainer
+        toy_trainer.FAILURES.clear()
+
+
+@pytest.fixture
+def storage(tmp_path):
+    """An empty storage of the test's own."""
+    return files.open_storage(str(tmp_path / "runs"))

@@ -206,7 +206,7 @@ def test_a_point_trains_stops_and_goes_on_to_the_same_bits_as_on_a_disk(
     assert toy_points.run(disk, toy_points.declare(disk, "a")) == "done"
     monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
     toy_points.declare(storage, "a")
-    status = toy_points.run(storage, "a", toy_points.stop_after(2))
+    status = toy_points.run(storage, "a", should_stop=toy_points.stop_after(2))
     assert status == "missing"
     assert toy_points.read(storage, "a").progress["env_steps"] == 20
     assert toy_points.run(storage, "a") == "done"

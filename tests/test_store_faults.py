@@ -241,7 +241,9 @@ def test_damage_to_the_newest_object(bench, harm, part, how_many):
         generator = random.Random(f"{harm.__name__} {part} {seed}")
         chunks = generator.randint(1, RUNS_CHUNKS)
         point_id = bench.point()
-        toy_points.run(bench.storage, point_id, toy_points.stop_after(chunks))
+        toy_points.run(
+            bench.storage, point_id, should_stop=toy_points.stop_after(chunks)
+        )
         path = max(bench.folder(point_id).glob(f"{part}-*"))
         harm(path, generator.random())
         is_unseen = part == "state" and chunks == RUNS_CHUNKS
@@ -332,7 +334,7 @@ def test_a_full_disk(bench, small_disk, how_many, monkeypatch):
                 fill(small_disk / "filler", free)
             return False
 
-        status = toy_points.run(storage, point_id, fill_up)
+        status = toy_points.run(storage, point_id, should_stop=fill_up)
         assert status == "missing", (chunks, free)
         assert toy_points.read(storage, point_id).failure is None
         for path in (small_disk / "filler").iterdir():
@@ -357,7 +359,7 @@ def test_an_attempt_that_comes_back_after_it_was_taken_over(
                     patch.setattr(files, "os", os)
                     patch.setattr(store, "_may_live", lambda lease: False)
                     stop = toy_points.stop_after(chunks)
-                    toy_points.run(bench.storage, point_id, stop)
+                    toy_points.run(bench.storage, point_id, should_stop=stop)
 
         run_until_killed(bench.storage, point_id, take_over)
         bench.check(point_id, f"taken over at operation {place}")

@@ -5,62 +5,11 @@ import pathlib
 import jax
 import numpy as np
 import pytest
+from toy_points import STOP, assert_same, declare, outcome, run, stop_after
 
-import trainers
-from bmg_sweeps import files, pack, programs, store, work_unit
+from bmg_sweeps import pack, programs, store
 
-STOP = {"env_steps": 60}
-
-
-@pytest.fixture(autouse=True)
-def toy():
-    trainers.__path__.append(str(pathlib.Path(__file__).parent))
-    from trainers import toy_trainer
-
-    yield toy_trainer
-    toy_trainer.FAILURES.clear()
-    trainers.__path__.pop()
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
-
-
-def declare(storage, point_id, seed=0, rate=0.1, nan_at=0, width=3):
-    values = {"seed": seed, "rate": rate, "nan_at": nan_at, "width": width}
-    lines = ["import trainers.toy_trainer"]
-    lines += [f"toy_trainer.{name} = {value!r}" for name, value in values.items()]
-    store.declare(storage, "toy_trainer", point_id, "\n".join(lines))
-    return point_id
-
-
-def run(storage, point_id, stop=STOP, **keywords):
-    """Runs one point as a trial of its own; returns its status."""
-    should_stop = keywords.pop("should_stop", lambda: False)
-    task = work_unit.Task(trainer="toy_trainer", stops={point_id: stop}, **keywords)
-    return work_unit.run(storage, task, should_stop)[point_id]
-
-
-def outcome(storage, point_id):
-    """State and rows of a point; not how long they took."""
-    record = store.read(storage, "toy_trainer", point_id)
-    rows = store.rows(storage, record)
-    rows.pop("training_seconds", None)
-    return store.state(storage, record), rows
-
-
-def assert_same(first, second):
-    """Compares two outcomes bit for bit."""
-    assert first[1] == second[1]
-    for a, b in zip(first[0], second[0], strict=True):
-        np.testing.assert_array_equal(a, b, strict=True)
-
-
-def stop_after(chunks):
-    """Returns a `should_stop` that says yes once a number of chunks have run."""
-    left = iter([False] * (1 + chunks) + [True] * 2)  # Asked once before the first.
-    return lambda: next(left)
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 def test_a_point_trains_to_its_stop_rule_and_leaves_its_rows(storage):
@@ -76,7 +25,7 @@ def test_a_point_trains_to_its_stop_rule_and_leaves_its_rows(storage):
 def test_a_float32_is_written_with_its_own_digits_and_read_back_exactly(storage):
     """The rows hold the numbers themselves, not roundings of them."""
     run(storage, declare(storage, "a"))
-    state, rows = outcome(storage, "a")
+    state, rows, *_ = outcome(storage, "a")
     assert np.float32(rows["reward"][-1]) == np.sum(state[0])
 
 
@@ -307,6 +256,15 @@ def test_an_axis_that_the_trainer_does_not_count_is_named(storage):
     assert run(storage, "a", {"frames": 10}) == "failed"
     message = store.read(storage, "toy_trainer", "a").failure["message"]
     assert message == "stop rule frames: expected one of the axes env_steps, hours"
+
+
+def test_a_stop_rule_holds_on_each_of_its_axes(storage):
+    """Sixty steps are done in no time; a second of training takes many more."""
+    stop = {"env_steps": 60, "hours": 0.2 / 3600}
+    assert run(storage, declare(storage, "a"), stop) == "done"
+    progress = store.read(storage, "toy_trainer", "a").progress
+    assert progress["env_steps"] > 60
+    assert progress["hours"] >= 0.2 / 3600
 
 
 def test_typed_keys_survive_a_checkpoint(storage):

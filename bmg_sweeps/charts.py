@@ -1,0 +1,177 @@
+"""Learning curves of every configuration, as data for a page's charts."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bmg_sweeps import curves, grid, paper, selection
+from bmg_sweeps.planning import Chosen
+from bmg_sweeps.selection import Selection, Trained
+
+_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
+_MOST, _LEAST = 300, 20  # Amounts of a line: at most, and however many lines there are.
+
+
+def data(
+    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
+) -> dict[str, Any]:
+    """Collects what the charts show, as values that JSON has.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+        results: what was selected, on each axis.
+
+    Returns:
+        `configurations`, in the sweep's order, with labels and the number of their
+        style; `panels`, with labels; `amounts`, the rows of numbers that lines are
+        drawn over; and `axes`, each with the places of its best configurations and,
+        for each panel, a line `[place in amounts, means, deviations]` by the place of
+        its configuration, and published numbers.
+    """
+    rule = chosen.sweep.select
+    groups: dict[str, list[Trained]] = {}
+    for one in trained:
+        groups.setdefault(one.point.configuration(rule.over).id, []).append(one)
+    places = {key: i for i, key in enumerate(groups)}
+    best = [[places[key] for key in _best_ids(result)] for result in results]
+    first = best[0] if best else []
+    order = [*first, *(i for i in range(len(groups)) if i not in set(first))]
+    styles = {place: style for style, place in enumerate(order)}
+    pool: dict[tuple, int] = {}
+    shown = curves.panels(chosen.sweep)
+    is_best = {i for of_axis in best for i in of_axis}
+    most = _most(len(groups), len(is_best), len(shown) * len(results), rule, trained)
+    axes = []
+    for result, winners in zip(results, best, strict=True):
+        panels = []
+        for panel in () if result.refused else shown:
+            lines = {}
+            for i, members in enumerate(groups.values()):
+                limit = _MOST if i in is_best else most
+                line = _line(chosen, members, result.axis, panel, limit, pool)
+                if line:
+                    lines[i] = line
+            published = _published(chosen, result.axis, panel)
+            panels.append({"lines": lines, "published": published})
+        axes.append({"name": result.axis, "best": winners, "panels": panels})
+    configurations = [
+        _configuration(chosen, members) | {"style": styles[i]}
+        for i, members in enumerate(groups.values())
+    ]
+    return {
+        "configurations": configurations,
+        "panels": [{"title": p.title, "label": p.label} for p in shown],
+        "axes": axes,
+        "amounts": [list(amounts) for amounts in pool],
+    }
+
+
+def _best_ids(result: Selection) -> list[str]:
+    """The best of each method at the last budget that any configuration reached."""
+    last = max((score.budget for score in result.best), default=None)
+    return [s.configuration.id for s in result.best if s.budget == last]
+
+
+def _configuration(chosen: Chosen, members: Sequence[Trained]) -> dict[str, Any]:
+    """Says what a configuration is, and how many of its seeds there are."""
+    values = members[0].point.configuration(chosen.sweep.select.over).values
+    seeds = chosen.sweep.select.over[0]
+    asked = {one.point.values[seeds] for one in members}
+    found = {one.point.values[seeds] for one in members if _has_rows(one)}
+    count = f"{len(found)} of {len(asked)}" if found != asked else str(len(asked))
+    return {
+        "method": grid.method_of(chosen.sweep, values),
+        "label": grid.describe(chosen.sweep, values),
+        "seeds": f"{count} {seeds}{'s' if len(asked) > 1 else ''}",
+    }
+
+
+def _has_rows(one: Trained) -> bool:
+    return bool(one.rows) and not one.record.damage
+
+
+def _most(num: int, num_best: int, charts: int, rule: grid.Select, trained) -> int:
+    """Shares out what numbers the best configurations' lines leave to the others."""
+    seeds = {one.point.values[rule.over[0]] for one in trained}
+    columns = 1 if len(seeds) < 2 else 2
+    lines = (num - num_best) * charts * columns
+    left = _NUMBERS - num_best * charts * columns * _MOST
+    return int(np.clip(left // lines if lines else _MOST, _LEAST, _MOST))
+
+
+def _line(
+    chosen: Chosen,
+    members: Sequence[Trained],
+    axis: str,
+    panel: grid.Curve,
+    most: int,
+    pool: dict[tuple, int],
+) -> list | None:
+    """Averages a column over seeds; None where there is nothing to draw."""
+    members = [one for one in members if _has_rows(one)]
+    widths = {one.record.provenance.get("pack_width", 1) for one in members}
+    if not members or (axis == "hours" and widths != {1}):
+        return None  # The hours of a pack are not its points' own.
+    begin, end = _window(chosen, panel)
+    if axis == chosen.sweep.select.axis:
+        between = begin, end
+    else:
+        members = [
+            _within(one, panel.metric, chosen.sweep.select.axis, begin, end)
+            for one in members
+        ]
+        between = 0.0, chosen.stop.get(axis, np.inf)
+    amounts, values = curves.curve(members, axis, panel.metric, between, most)
+    if not np.isfinite(values).any():
+        return None
+    by_seed: dict[Any, list[np.ndarray]] = {}
+    for one, row in zip(members, values, strict=True):
+        seed = one.point.values[chosen.sweep.select.over[0]]
+        by_seed.setdefault(seed, []).append(row)
+    of_seeds = np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
+    place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
+    line = [place, _rounded(of_seeds.mean(axis=0), 5)]
+    if len(of_seeds) > 1:
+        line.append(_rounded(of_seeds.std(axis=0, ddof=1), 3))
+    return line
+
+
+def _window(chosen: Chosen, panel: grid.Curve) -> tuple[float, float]:
+    """The part of the first axis that a panel shows."""
+    stop = chosen.stop.get(chosen.sweep.select.axis, math.inf)
+    end = min(panel.until or math.inf, stop)
+    return (end - panel.last if panel.last else 0.0), end
+
+
+def _within(
+    one: Trained, metric: str, axis: str, begin: float, end: float
+) -> selection.Trained:
+    """Keeps the rows of a part of an axis, to be drawn on another one."""
+    table = one.table(metric)
+    if axis not in table:
+        return one
+    kept = [i for i, amount in enumerate(table[axis]) if begin < amount <= end]
+    rows = {name: [column[i] for i in kept] for name, column in table.items()}
+    return Trained(one.point, one.record, rows)
+
+
+def _published(chosen: Chosen, axis: str, panel: grid.Curve) -> list[dict[str, Any]]:
+    """The published numbers that a panel has a place for."""
+    rule = chosen.sweep.select
+    begin, end = _window(chosen, panel)
+    if axis != rule.axis or panel.metric not in (rule.metric, rule.test):
+        return []
+    return [
+        {"method": a.method, "at": a.budget, "mean": a.mean, "deviation": a.deviation}
+        for a in paper.ANCHORS.get(chosen.sweep.anchors, ())
+        if a.axis == axis and begin < a.budget <= end
+    ]
+
+
+def _rounded(numbers: Sequence[float], digits: int) -> list[float | int | None]:
+    """Writes numbers with few digits; what is not finite is a gap."""
+    short = [float(f"{n:.{digits}g}") if math.isfinite(n) else None for n in numbers]
+    return [int(n) if n is not None and n.is_integer() else n for n in short]

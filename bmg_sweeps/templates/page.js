@@ -1,0 +1,263 @@
+"use strict";
+// Draws the charts of a page and listens to its controls. Texts of users reach the
+// page as text nodes only; `plain` is for those that Plotly would read as markup.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const SVG = "http://www.w3.org/2000/svg";
+  // Okabe and Ito's colors, which the color-blind can tell apart, without the yellow
+  // and the black, which vanish on one ground or the other.
+  const COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"];
+  const GRAY = "#808890"; // Of published numbers that no method of ours has.
+  const DASHES = [[], [7, 3], [2, 2.5], [10, 3, 2, 3], [14, 4], [5, 2, 2, 2, 2, 2]];
+  const MARKERS = [ // Plotly's name, and the same shape within ±4.
+    ["circle", "M4,0A4,4 0 1,1 -4,0A4,4 0 1,1 4,0Z"],
+    ["square", "M-3.5,-3.5H3.5V3.5H-3.5Z"],
+    ["diamond", "M0,-5L5,0L0,5L-5,0Z"],
+    ["triangle-up", "M0,-4.5L4.5,3.5H-4.5Z"],
+    ["triangle-down", "M0,4.5L4.5,-3.5H-4.5Z"],
+    ["cross", "M-1.5,-4.5H1.5V-1.5H4.5V1.5H1.5V4.5H-1.5V1.5H-4.5V-1.5H-1.5Z"],
+    ["hexagon", "M4.5,0L2.2,-4H-2.2L-4.5,0L-2.2,4H2.2Z"],
+  ];
+  const STAR = "M0,-5.5L1.4,-1.8L5.3,-1.7L2.2,.7L3.3,4.5L0,2.3L-3.3,4.5L-2.2,.7L-5.3,-1.7L-1.4,-1.8Z";
+  const HEIGHT = 340;
+  const NOTHING = "No configuration is shown.";
+  const FIRST = 6; // Lines that are shown where none is the best.
+  const PRINTED = { width: 620, height: 260 }; // Of a chart on paper, in CSS pixels.
+
+  const boxes = [...document.querySelectorAll(".chooser input")];
+  const radios = [...document.querySelectorAll("input[name=axis]")];
+  const legend = document.querySelector(".legend");
+  const charts = data.panels.map(makeChart);
+  let axis = data.axes[0];
+
+  // 6 colors; then dashes and markers, whose pairs repeat after 42 rounds of them.
+  function styleOf(place) {
+    const number = data.configurations[place].style;
+    const round = Math.floor(number / COLORS.length);
+    return {
+      color: COLORS[number % COLORS.length],
+      dash: DASHES[round % DASHES.length],
+      marker: MARKERS[round % MARKERS.length],
+    };
+  }
+
+  function plain(text) {
+    return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
+
+  function element(tag, className, text) {
+    const made = document.createElement(tag);
+    if (className) made.className = className;
+    if (text) made.textContent = text;
+    return made;
+  }
+
+  function makeChart(panel) {
+    const figure = element("figure");
+    const caption = element("figcaption");
+    caption.append(element("h3", "", panel.title), element("p", "unit", panel.label));
+    const plot = element("div", "plot");
+    plot.setAttribute("role", "img");
+    const below = element("p", "unit below");
+    figure.append(caption, plot, below);
+    document.querySelector(".charts").append(figure);
+    return { plot, below, title: panel.title };
+  }
+
+  function swatch({ color, dash, marker }, isLine) {
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", "-18 -7 36 14");
+    svg.setAttribute("class", "swatch");
+    svg.setAttribute("aria-hidden", "true");
+    const line = document.createElementNS(SVG, "path");
+    if (isLine) line.setAttribute("d", "M-18,0H18");
+    line.setAttribute("stroke", color);
+    line.setAttribute("stroke-width", "2");
+    line.setAttribute("stroke-dasharray", dash.join(" "));
+    const shape = document.createElementNS(SVG, "path");
+    shape.setAttribute("d", marker[1]);
+    shape.setAttribute(isLine ? "fill" : "stroke", color);
+    if (!isLine) shape.setAttribute("fill", "none");
+    svg.append(line, shape);
+    return svg;
+  }
+
+  function chosen() {
+    return boxes.filter((box) => box.checked).map((box) => Number(box.value));
+  }
+
+  function hasLine(place) {
+    return axis.panels.some((panel) => panel.lines[place]);
+  }
+
+  // A closed outline around each run of finite numbers, up along the upper edge and
+  // back along the lower one.
+  function outline(x, mean, deviation) {
+    const band = { x: [], y: [] };
+    let run = [];
+    const close = () => {
+      if (run.length > 1) {
+        const back = [...run].reverse();
+        band.x.push(...run.map((i) => x[i]), ...back.map((i) => x[i]), null);
+        band.y.push(
+          ...run.map((i) => mean[i] + deviation[i]),
+          ...back.map((i) => mean[i] - deviation[i]),
+          null,
+        );
+      }
+      run = [];
+    };
+    mean.forEach((value, i) => {
+      if (value === null || deviation[i] === null) close();
+      else run.push(i);
+    });
+    close();
+    return band;
+  }
+
+  function bandOf(place, [amounts, mean, deviation]) {
+    return {
+      ...outline(data.amounts[amounts], mean, deviation),
+      type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip",
+      line: { width: 0 }, fillcolor: styleOf(place).color + "2e",
+    };
+  }
+
+  function lineOf(place, [amounts, mean, deviation]) {
+    const { color, dash, marker } = styleOf(place);
+    const one = data.configurations[place];
+    const spread = deviation ? " ± %{customdata:,.3~r}" : "";
+    return {
+      x: data.amounts[amounts], y: mean, customdata: deviation, type: "scatter",
+      mode: "lines+markers", meta: [plain(`${one.method} ${one.label}`)],
+      hovertemplate: `%{meta[0]}<br>%{y:,.5~r}${spread} at %{x:,.6~r}<extra></extra>`,
+      line: { color, width: 2, dash: dash.map((n) => `${n}px`).join(",") || "solid" },
+      marker: { color, size: 7, symbol: marker[0], maxdisplayed: 7 },
+    };
+  }
+
+  function colorOfMethod(method) {
+    const place = axis.best.find((i) => data.configurations[i].method === method);
+    return place === undefined ? GRAY : styleOf(place).color;
+  }
+
+  function publishedOf(one) {
+    const color = colorOfMethod(one.method);
+    return {
+      x: [one.at], y: [one.mean], type: "scatter", mode: "markers", cliponaxis: false,
+      meta: [plain(`${one.method}, published`)],
+      hovertemplate: "%{meta[0]}<br>%{y:,.5~r} at %{x:,.6~r}<extra></extra>",
+      marker: { color, size: 12, symbol: "star-open", line: { width: 1.5 } },
+      error_y: { array: [one.deviation ?? 0], visible: one.deviation !== null,
+                 color, thickness: 1.5, width: 5 },
+    };
+  }
+
+  function layoutOf(traces) {
+    const largest = Math.max(0, ...traces.flatMap((t) => t.y.map((y) => Math.abs(y))));
+    const style = { automargin: true, zeroline: false, gridcolor: "#8884",
+                    tickfont: { size: 12 } };
+    return {
+      autosize: true, height: HEIGHT, showlegend: false, hovermode: "closest",
+      margin: { l: 8, r: 14, t: 8, b: 8 },
+      font: { family: "inherit" }, uirevision: axis.name,
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      xaxis: { ...style, exponentformat: "SI", nticks: 6 },
+      yaxis: { ...style, exponentformat: largest < 1000 ? "power" : "SI" },
+    };
+  }
+
+  function draw() {
+    const places = chosen();
+    charts.forEach(({ plot, below, title }, i) => {
+      const panel = axis.panels[i] ?? { lines: {}, published: [] };
+      const drawn = places.filter((place) => panel.lines[place]);
+      const traces = [
+        ...drawn.filter((p) => panel.lines[p][2]).map((p) => bandOf(p, panel.lines[p])),
+        ...drawn.map((place) => lineOf(place, panel.lines[place])),
+        ...panel.published.map(publishedOf),
+      ];
+      Plotly.react(plot, traces, layoutOf(traces), {
+        responsive: true, displaylogo: false,
+        modeBarButtons: [["toImage", "resetScale2d"]],
+        toImageButtonOptions: { format: "svg", filename: "curves" },
+      });
+      below.textContent = axis.name;
+      const count = `${drawn.length} of ${boxes.length} configurations`;
+      plot.setAttribute("aria-label", `${title} over ${axis.name}: ${count}`);
+    });
+    drawLegend(places);
+  }
+
+  function drawLegend(places) {
+    const items = places.map((place) => {
+      const { method, label, seeds } = data.configurations[place];
+      const item = element("li");
+      item.append(swatch(styleOf(place), true), element("b", "", method),
+                  ` ${label} `, element("small", "", seeds));
+      return item;
+    });
+    for (const { method } of axis.panels.flatMap((panel) => panel.published)) {
+      const item = element("li", "published");
+      const style = { color: colorOfMethod(method), dash: [], marker: ["star", STAR] };
+      item.append(swatch(style, false), `${method}, published`);
+      items.push(item);
+    }
+    legend.replaceChildren(...(items.length ? items : [element("li", "", NOTHING)]));
+    document.querySelector(".count").textContent =
+      `${places.length} of ${boxes.length} shown`;
+  }
+
+  function show(which) {
+    const drawn = boxes.map((box) => Number(box.value)).filter(hasLine);
+    const best = new Set(axis.best.length ? axis.best : drawn.slice(0, FIRST));
+    for (const box of boxes) {
+      box.checked = which === "all" || (which === "best" && best.has(Number(box.value)));
+    }
+    draw();
+  }
+
+  function choose(number) {
+    axis = data.axes[number];
+    for (const section of document.querySelectorAll("[data-axis]")) {
+      section.hidden = Number(section.dataset.axis) !== number;
+    }
+    for (const box of boxes) {
+      const isBest = axis.best.includes(Number(box.value));
+      box.parentElement.classList.toggle("best", isBest);
+    }
+  }
+
+  for (const box of boxes) {
+    box.after(swatch(styleOf(Number(box.value)), true));
+    box.addEventListener("change", draw);
+  }
+  for (const button of document.querySelectorAll("[data-show]")) {
+    button.addEventListener("click", () => show(button.dataset.show));
+  }
+  for (const radio of radios) {
+    radio.addEventListener("change", () => {
+      choose(Number(radio.value));
+      draw();
+    });
+  }
+
+  // On paper everything is open, and charts have a width that fits.
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details.table:not([open])")];
+    for (const details of folded) details.open = true;
+    for (const { plot } of charts) Plotly.relayout(plot, PRINTED);
+  });
+  window.addEventListener("afterprint", () => {
+    for (const details of folded) details.open = false;
+    for (const { plot } of charts) {
+      Plotly.relayout(plot, { width: null, height: HEIGHT, autosize: true });
+    }
+  });
+
+  for (const controls of document.querySelectorAll(".controls")) controls.hidden = false;
+  choose(0);
+  show("best");
+})();

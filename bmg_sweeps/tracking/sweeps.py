@@ -1,0 +1,203 @@
+"""The W&B run of a sweep: what is best at each budget, beside the paper's numbers."""
+
+import dataclasses
+import functools
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bmg_sweeps import errors, files, planning, report, selection, store
+from bmg_sweeps import point as points_module
+from bmg_sweeps.planning import Chosen
+from bmg_sweeps.selection import Score, Selection
+from bmg_sweeps.tables import Table
+from bmg_sweeps.tracking import memory, points, runs
+from bmg_sweeps.tracking.runs import Content, Run
+
+JOB_TYPE = "sweep"
+
+
+def describe(
+    storage: files.Storage, chosen: Chosen, records: Mapping[str, store.Record]
+) -> Run | None:
+    """Describes the run of a sweep at a scale.
+
+    Args:
+        storage: of the records.
+        chosen: the sweep.
+        records: of its points, and perhaps of others.
+
+    Returns:
+        The run, which reads rows only when it is written; None where no point has any,
+        or the stop rule does not say what the budgets are.
+    """
+    own = [records[p.id] for p in chosen.points]
+    statuses = [store.status(record, chosen.stop) for record in own]
+    try:
+        budgets = selection.budgets(chosen.sweep.select, chosen.stop)
+    except errors.UserError:
+        return None
+    if not any(record.manifest.get("rows") for record in own):
+        return None
+    name, config = points.stem(chosen), _declaration(chosen, budgets)
+    notes = _notes(chosen)
+    known = memory.remembered(storage, run_id(storage, chosen))
+    counts = {f"points/{s}": statuses.count(s) for s in sorted(set(statuses))}
+    return Run(
+        id=run_id(storage, chosen),
+        group=name,
+        job_type=JOB_TYPE,
+        name=f"{chosen.sweep.title} ({chosen.choice.scale})"[:128],
+        notes=notes,
+        tags=points.tags_of(chosen),
+        config=config,
+        is_running="running" in statuses,
+        is_failed=False,
+        digest=memory.digest([[_shown(r) for r in own], counts, config, notes]),
+        remembered=known,
+        load=functools.partial(_load, storage, chosen, counts),
+    )
+
+
+def run_id(storage: files.Storage, chosen: Chosen) -> str:
+    """Names the run of a sweep: one for each choice of its points and each storage."""
+    stem, choice = points.stem(chosen), chosen.choice
+    told_apart = [chosen.sweep.trainer, choice.arguments(), memory.identity(storage)]
+    digest = memory.digest([stem, *told_apart])[:8]
+    return f"sweep-{runs.name_of(stem)}-{choice.scale}-{digest}"
+
+
+class Names(NamedTuple):
+    """What a sweep's run is going to have, whatever its records hold."""
+
+    metrics: Mapping[str, Sequence[str]]  # One for each method, by their axis.
+    tables: Sequence[str]
+    left_out: str  # The table of what was left out.
+
+
+def names(chosen: Chosen) -> Names:
+    """Says what there will be to show of a sweep."""
+    axes = list(selection.budgets(chosen.sweep.select, chosen.stop))
+    nobody = points_module.Point(chosen.sweep.trainer, {})
+    some = (selection.LeftOut("", nobody, 0.0, ""),)
+    tables = _by_key(report.make(chosen, [], [Selection(axis) for axis in axes]))
+    more = report.make(chosen, [], [Selection(axis, left_out=some) for axis in axes])
+    (left_out,) = _by_key(more).keys() - tables.keys()
+    metrics = {a: [_metric(a, m) for m in chosen.sweep.methods] for a in axes}
+    return Names(metrics, list(tables), left_out)
+
+
+def _notes(chosen: Chosen) -> str:
+    """Writes the commands that show the same and that run the same."""
+    words = [points.shown_name(chosen), *chosen.choice.arguments()]
+    commands = [shlex.join([verb, *words]) for verb in ("report", "launch")]
+    return "\n".join(f"python -m bmg_sweeps {command}" for command in commands)
+
+
+def _shown(record: store.Record) -> list[Any]:
+    """Returns what the run shows of a record."""
+    tables = [record.manifest.get(table) for table in ("rows", *points.SPLITS)]
+    hashes = [table and table["sha256"] for table in tables]
+    return [record.id, hashes, record.progress, record.failure, record.damage]
+
+
+def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict:
+    """Writes what the sweep's file says, as the run's config."""
+    sweep, rule = chosen.sweep, chosen.sweep.select
+    axes: dict[str, list] = {}
+    for p in chosen.points:
+        for field, value in p.values.items():
+            values = axes.setdefault(field, [])
+            if value not in values:
+                values.append(value)
+    return {
+        "title": sweep.title,
+        "trainer": sweep.trainer,
+        "scale": chosen.choice.scale,
+        "points": len(chosen.points),
+        "stop": dict(chosen.stop),
+        "axes": {field: values for field, values in axes.items() if len(values) > 1},
+        "methods": {
+            runs.name_of(name): {
+                "name": name,
+                "values": method.values,
+                "tuned": dict(method.tuned),
+            }
+            for name, method in sweep.methods.items()
+        },
+        "select": dataclasses.asdict(rule)
+        | {"budgets": {axis: list(amounts) for axis, amounts in budgets.items()}},
+    }
+
+
+def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
+    """Selects as the report does, and makes its tables."""
+    trained = selection.load(storage, chosen)
+    results = [
+        selection.with_tests(storage, chosen.sweep, trained, result)
+        for result in selection.at_budgets(chosen, trained).values()
+    ]
+    rows = {result.axis: _best(result) for result in results if result.best}
+    summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
+    summary |= {f"refused/{r.axis}": r.refused for r in results if r.refused}
+    return Content(
+        rows=rows,
+        summary=summary | counts,
+        tables=_by_key(report.make(chosen, trained, results)),
+        artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
+        files=_configurations(chosen, results),
+    )
+
+
+def _best(result: Selection) -> store.Rows:
+    """Writes each method's best by budget: mean, deviation, and those of the test."""
+    amounts = sorted({score.budget for score in result.best})
+    rows: store.Rows = {result.axis: amounts}
+    for score in result.best:
+        name = _metric(result.axis, score.method)
+        place = amounts.index(score.budget)
+        for suffix, estimate in (("", score.estimate), ("_test", score.test)):
+            for part in ("mean", "deviation") if estimate else ():
+                key = name + suffix + ("" if part == "mean" else "_deviation")
+                column = rows.setdefault(key, [None] * len(amounts))
+                column[place] = getattr(estimate, part)
+    return rows
+
+
+def _metric(axis: str, method: str) -> str:
+    return f"best/{axis}/{runs.name_of(method)}"
+
+
+def _by_key(made: Sequence[Table]) -> dict[str, Table]:
+    return {f"tables/{runs.name_of(table.title)}": table for table in made}
+
+
+def _configurations(chosen: Chosen, results: Sequence[Selection]) -> dict[str, str]:
+    """Writes the best configurations: all as JSON, and the gin text of each."""
+    best = [score for result in results for score in result.best]
+    texts = {
+        "best.json": json.dumps([_as_json(chosen, s) for s in best], indent=2) + "\n"
+    }
+    for s in best:
+        budget = planning.amounts({s.axis: s.budget})
+        name = f"{s.axis}/{s.budget:.12g}/{runs.name_of(s.method)}.gin"
+        points_used = ", ".join(p.id for p in s.points)
+        head = f"# {s.method}, best by {chosen.sweep.select.metric} at {budget}: "
+        head += f"{s.estimate.mean:.6g}, points {points_used}.\n"
+        texts[name] = head + points_module.gin_text(s.points[0])
+    return texts
+
+
+def _as_json(chosen: Chosen, score: Score) -> dict[str, Any]:
+    return {
+        "method": score.method,
+        "budget": {score.axis: score.budget},
+        "metric": chosen.sweep.select.metric,
+        "mean": score.estimate.mean,
+        "deviation": score.estimate.deviation,
+        "test": dataclasses.asdict(score.test) if score.test else None,
+        "trainer": score.configuration.trainer,
+        "configuration": score.configuration.values,
+        "points": [p.id for p in score.points],
+    }

@@ -1,0 +1,726 @@
+"""The page of a sweep, as a browser shows it: opened from disk, without a network."""
+
+import dataclasses
+import itertools
+import pathlib
+import re
+import shlex
+import shutil
+import statistics
+
+import numpy as np
+import pytest
+from playwright import sync_api
+
+from bmg_sweeps import __main__ as command_line
+from bmg_sweeps import (
+    charts,
+    commands,
+    grid,
+    page,
+    paper,
+    planning,
+    selection,
+    store,
+    tables,
+)
+from bmg_sweeps.point import Point
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+STOP = {"env_steps": 1000, "hours": 1.0}
+AMOUNTS = range(50, 1001, 50)
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(
+        metric="reward", mode="max", budgets={"env_steps": 2, "hours": (0.5, 1.0)}
+    ),
+    methods={
+        "A": grid.Method({"kind": "a"}, tuned={"rate": "β"}),
+        "B": grid.Method({"kind": "b"}, tuned={"rate": "β"}),
+    },
+    curves=(
+        grid.Curve(title="Reward", metric="reward", label="total reward"),
+        grid.Curve(title="Weight", metric="weight", label="ε", last=300),
+    ),
+    anchors="toy",
+)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "</script></title></style><h1>out</h1><!--",
+    "{{7*7}} %{x} & &lt;",
+    "<b>bold</b><br><a href='javascript:alert(3)'>link</a>",
+)
+
+
+@pytest.fixture(autouse=True)
+def anchors(monkeypatch):
+    """Published: a number of A at the last budget, and one of nobody's."""
+    published = (
+        paper.Anchor("A", 1000, 1240.0, 90.0, "Somebody, Table 1"),
+        paper.Anchor("optimal", 1000, 2000.5, None, "Somebody, Table 2"),
+    )
+    monkeypatch.setitem(paper.ANCHORS, "toy", published)
+
+
+def reward(kind, rate, seed, amount):
+    """Where A is best with 0.2 and B with 0.1, and seeds differ by 8 % a step."""
+    slope = {"a": 1.0 + rate, "b": 0.5 - rate}[kind]
+    return amount * slope * (1 + 0.08 * seed)
+
+
+def trained_point(kind, rate, seed, until=1000, provenance=None, **manifest):
+    """A point with rows up to somewhere, as `selection.load` reads it."""
+    amounts = [n for n in AMOUNTS if n <= until]
+    rows = {
+        "env_steps": amounts,
+        "reward": [reward(kind, rate, seed, n) for n in amounts],
+        "weight": [0.5 / n for n in amounts],
+        "hours": [n / 1000 + seed / 7000 for n in amounts],
+    }
+    p = Point("toy", {"kind": kind, "rate": rate, "seed": seed})
+    made = {"revision": "abc", "device": "cpu", "threads": 1, "packages": {"jax": "1"}}
+    progress = {"env_steps": until, "hours": rows["hours"][-1]} if until else {}
+    manifest = {"progress": progress} | manifest
+    manifest["provenance"] = made | (provenance or {}) if until else {}
+    record = store.Record("toy", p.id, manifest)
+    return selection.Trained(p, record, rows if until else {})
+
+
+def complete(rates=(0.1, 0.2), seeds=range(3)):
+    """Every combination, trained to the stop rule."""
+    return [trained_point(*of) for of in itertools.product("ab", rates, seeds)]
+
+
+def choose(trained, sweep=SWEEP, name="toy", **choice):
+    choice = planning.Choice(**{"scale": "paper"} | choice)
+    return planning.Chosen(name, sweep, tuple(t.point for t in trained), STOP, choice)
+
+
+def write(trained, storage="runs", **keywords):
+    """The page's text."""
+    chosen = choose(trained, **keywords)
+    results = list(selection.at_budgets(chosen, trained).values())
+    rows = (("scale", chosen.choice.scale), ("storage", storage), ("command", "…"))
+    heading = tables.Table(chosen.sweep.title, ("what", "value"), rows)
+    return page.page(chosen, trained, results, heading)
+
+
+def data(*trained):
+    """What the charts are given."""
+    chosen = choose(trained)
+    return charts.data(
+        chosen, trained, list(selection.at_budgets(chosen, trained).values())
+    )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium; without one there is nothing to look at."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def view(browser, tmp_path):
+    """Opens a page's text from disk; fails if it said or fetched anything."""
+    contexts, heard = [], []
+
+    def view(html, name="toy-paper.html", **options):
+        (tmp_path / name).write_text(html, encoding="utf-8")
+        options = {"viewport": {"width": 1400, "height": 900}} | options
+        contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(10_000)
+        shown = contexts[-1].new_page()
+        shown.on("console", lambda message: heard.append(message.text))
+        shown.on("pageerror", lambda error: heard.append(str(error)))
+        shown.on("dialog", lambda dialog: (heard.append("dialog"), dialog.dismiss()))
+        shown.on("request", lambda request: heard.append(request.url))
+        address = (tmp_path / name).as_uri()
+        shown.goto(address)
+        heard.remove(address)
+        return shown
+
+    yield view
+    for context in contexts:
+        context.close()
+    assert [one for one in heard if not one.startswith("data:")] == []
+
+
+def legend(shown):
+    """Texts of the legend, which names what the charts show."""
+    return [" ".join(t.split()) for t in shown.locator(".legend li").all_inner_texts()]
+
+
+def lines(shown, panel=0):
+    """Plotly's own lines of a chart; bands, of which there are as many, left out."""
+    traces = shown.evaluate(
+        "i => document.querySelectorAll('.plot')[i].data.map("
+        "({x, y, mode, fill, meta}) => ({x, y, mode, fill, meta}))",
+        panel,
+    )
+    return [t for t in traces if t["mode"] == "lines+markers"]
+
+
+def table(shown, title):
+    """The cells of the table with a caption, as text, its head first."""
+    found = shown.locator("table").filter(has=shown.locator("caption", has_text=title))
+    return found.first.evaluate(
+        "t => [...t.rows].map(r => [...r.cells].map(c => c.textContent.trim()))"
+    )
+
+
+A1, A2 = ["A β=0.1 3 seeds", "A β=0.2 3 seeds"]
+B1, B2 = ["B β=0.1 3 seeds", "B β=0.2 3 seeds"]
+PUBLISHED = ["A, published", "optimal, published"]
+
+
+def test_the_best_of_each_method_are_shown_and_nothing_is_fetched(view):
+    """Without a word on the console; lines in both panels, published marks in one."""
+    shown = view(write(complete()))
+    assert legend(shown) == [A2, B1, *PUBLISHED]
+    assert [line["meta"] for line in lines(shown)] == [["A β=0.2"], ["B β=0.1"]]
+    assert len(lines(shown, 1)) == 2
+    drawn = shown.locator(".plot .scatterlayer .trace")
+    assert drawn.count() == 2 * (2 + 2) + 2
+    assert shown.locator(".plot .errorbar").count() == 1
+
+
+def test_the_buttons_show_the_best_all_and_none(view):
+    """Each redraws the charts, and says how many of how many."""
+    shown = view(write(complete()))
+    for name, expected in {
+        "All": [A1, A2, B1, B2],
+        "None": [],
+        "Best only": [A2, B1],
+    }.items():
+        shown.get_by_role("button", name=name).click()
+        assert legend(shown) == expected + PUBLISHED
+        assert len(lines(shown)) == len(expected)
+        count = f"{len(expected)} of 4"
+        assert shown.locator(".count").inner_text() == f"{count} shown"
+        label = shown.locator(".plot").first.get_attribute("aria-label")
+        assert label == f"Reward over env_steps: {count} configurations"
+
+
+def test_a_configuration_is_toggled_with_the_keyboard_alone(view):
+    """From the last button, Tab leads to the first box; its label names it."""
+    shown = view(write(complete()))
+    shown.get_by_role("button", name="None").focus()
+    shown.keyboard.press("Tab")
+    shown.keyboard.press("Tab")  # The list scrolls, so it may be a stop of its own.
+    box = shown.get_by_role("group", name="A").get_by_label("β=0.1")
+    if not box.evaluate("box => box === document.activeElement"):
+        shown.keyboard.press("Shift+Tab")
+    assert box.evaluate("box => box === document.activeElement")
+    outline = box.evaluate("box => getComputedStyle(box).outlineStyle")
+    assert outline == "solid"
+    shown.keyboard.press("Space")
+    assert legend(shown) == [A1, A2, B1, *PUBLISHED]
+    shown.keyboard.press("Space")
+    assert legend(shown) == [A2, B1, *PUBLISHED]
+
+
+def test_the_axis_that_is_chosen_is_that_of_curves_and_tables(view):
+    """By keyboard, too. On hours nothing is published, and budgets are others."""
+    shown = view(write(complete()))
+    sections = shown.locator("[data-axis]")
+    assert [one.is_visible() for one in sections.all()] == [True, False]
+    before = lines(shown)[0]["x"]
+    shown.get_by_label("env_steps", exact=True).focus()
+    shown.keyboard.press("ArrowRight")
+    assert [one.is_visible() for one in sections.all()] == [False, True]
+    assert legend(shown) == [A2, B1]
+    after = lines(shown)[0]["x"]
+    assert before == list(AMOUNTS)
+    assert max(after) <= 1
+    assert shown.locator(".below").all_inner_texts() == ["hours", "hours"]
+    assert sections.nth(1).locator("caption").first.inner_text() == "Best at 1 hours"
+
+
+def expected(kind, rate, amount):
+    """Mean and deviation, by the standard library."""
+    rewards = [reward(kind, rate, seed, amount) for seed in range(3)]
+    return statistics.fmean(rewards), statistics.stdev(rewards)
+
+
+def test_the_tables_have_the_records_numbers(view):
+    """At 1000, A's seeds have 1200, 1296 and 1392, and B's 400, 432 and 464."""
+    shown = view(write(complete()))
+    head, *rows = table(shown, "Best at 1,000 env_steps")
+    assert head[:3] == ["method", "selected", "reward"]
+    assert rows == [
+        ["A", "β=0.2", "1,296 ± 96", "3", "2 / 2", "1,240 ± 90", "+56"],
+        ["B", "β=0.1", "432.000 ± 32.000", "3", "2 / 2", "–", "–"],
+    ]
+    head, *rows = table(shown, "Best by reward for each budget")
+    assert [row[:4] for row in rows[:2]] == [
+        ["500", "A", "β=0.2", "648.000 ± 48.000"],
+        ["500", "B", "β=0.1", "216.000 ± 16.000"],
+    ]
+    assert table(shown, "Published numbers")[1:] == [
+        ["A", "1,000", "1,240 ± 90", "1,296 ± 96", "β=0.2", "+56", "Somebody, Table 1"],
+        ["optimal", "1,000", "2,000", "–", "–", "–", "Somebody, Table 2"],
+    ]
+    for row in table(shown, "reward of every configuration")[1:]:
+        kind, rate = row[0].lower(), float(row[1].removeprefix("β="))
+        for cell, amount in zip(row[2:], (500, 1000), strict=True):
+            numbers = [float(n.replace(",", "")) for n in cell.split(" ± ")]
+            assert numbers == pytest.approx(expected(kind, rate, amount), rel=1e-3)
+
+
+def test_a_table_of_many_numbers_has_them_in_full_on_hover(view):
+    """Five budgets are written with three digits; the title has all."""
+    budgets = {"env_steps": 5, "hours": 1}
+    select = dataclasses.replace(SWEEP.select, budgets=budgets)
+    sweep = dataclasses.replace(SWEEP, select=select)
+    shown = view(write(complete(), sweep=sweep))
+    cell = shown.locator("td", has_text=re.compile(r"^1\.3k ± 96$"))
+    assert cell.first.get_attribute("title") == "1,296 ± 96"
+
+
+def test_the_curves_have_the_records_numbers():
+    """Mean and sample deviation over seeds at every amount, as rounded."""
+    made = data(*complete())
+    for i, one in enumerate(made["configurations"]):
+        place, means, deviations = made["axes"][0]["panels"][0]["lines"][i]
+        assert made["amounts"][place] == list(AMOUNTS)
+        kind, rate = one["method"].lower(), float(one["label"].removeprefix("β="))
+        exact = np.array([expected(kind, rate, n) for n in AMOUNTS])
+        np.testing.assert_allclose(means, exact[:, 0], rtol=1e-4)
+        np.testing.assert_allclose(deviations, exact[:, 1], rtol=1e-2)
+
+
+def test_a_panels_window_is_the_same_on_every_axis():
+    """Its last 300 steps are those from 750 on, which begin at 0.75 hours."""
+    axes = data(*complete())["axes"]
+    amounts = data(*complete())["amounts"]
+    on_steps, on_hours = (axis["panels"][1]["lines"][0] for axis in axes)
+    assert amounts[on_steps[0]] == [750, 800, 850, 900, 950, 1000]
+    assert min(amounts[on_hours[0]]) >= 0.75
+    assert max(amounts[on_hours[0]]) <= 1
+
+
+def test_seeds_are_averaged_over_tasks_before_they_deviate():
+    """Two tasks of one seed are one run: no deviation, and the mean of both."""
+    points = [Point("toy", {"kind": "a", "seed": 0, "task": i}) for i in (0, 1)]
+    trained = [
+        selection.Trained(
+            p,
+            store.Record("toy", p.id, {"progress": STOP}),
+            {"env_steps": [500, 1000], "reward": [i, 2 + i], "hours": [0.5, 1.0]},
+        )
+        for i, p in enumerate(points)
+    ]
+    select = dataclasses.replace(SWEEP.select, over=("seed", "task"))
+    methods = {"A": grid.Method({"kind": "a"}, tuned={})}
+    sweep = dataclasses.replace(SWEEP, select=select, methods=methods, curves=())
+    chosen = choose(trained, sweep)
+    made = charts.data(
+        chosen, trained, list(selection.at_budgets(chosen, trained).values())
+    )
+    assert made["axes"][0]["panels"][0]["lines"] == {0: [0, [0.5, 2.5]]}
+
+
+def test_hours_of_a_pack_are_not_drawn():
+    """They are not its points' own; on steps there is a line."""
+    packed = {"pack_width": 3}
+    trained = [trained_point("a", 0.1, s, provenance=packed) for s in (0, 1)]
+    on_steps, on_hours = data(*trained)["axes"]
+    assert list(on_steps["panels"][0]["lines"]) == [0]
+    assert on_hours["panels"][0]["lines"] == {}
+
+
+def test_a_number_that_is_not_finite_is_a_gap(view):
+    """Of line and band; JSON has no NaN."""
+    trained = [trained_point("a", 0.1, seed) for seed in (0, 1)]
+    trained[0].rows["reward"][3] = None
+    shown = view(write(trained))
+    assert [i for i, y in enumerate(lines(shown)[0]["y"]) if y is None] == [3]
+    band = shown.evaluate("document.querySelector('.plot').data[0]")
+    # Each part is its amounts there and back, and a break; 3 before the gap, 16 after.
+    assert [i for i, x in enumerate(band["x"]) if x is None] == [6, 6 + 1 + 32]
+    assert len(band["x"]) == len(band["y"])
+
+
+def hostile():
+    """A sweep and records in which everything that a user says is hostile."""
+    methods = {text: grid.Method({"kind": text}, {"rate": text}) for text in HOSTILE}
+    curve = grid.Curve(title=HOSTILE[1], metric="reward", label=HOSTILE[4])
+    sweep = dataclasses.replace(
+        SWEEP, title=" ".join(HOSTILE), methods=methods, curves=(curve,)
+    )
+    trained = []
+    for text, seed in itertools.product(HOSTILE, (0, 1)):
+        one = trained_point("a", 0.1, seed, provenance={"revision": text})
+        p = Point("toy", {"kind": text, "rate": text, "seed": seed})
+        record = dataclasses.replace(one.record, id=p.id)
+        trained.append(dataclasses.replace(one, point=p, record=record))
+    failure = {"kind": "failed", "type": HOSTILE[0], "frames": [HOSTILE[4]], "tries": 2}
+    failure |= {"message": " ".join(HOSTILE)}
+    record = dataclasses.replace(
+        trained[0].record, manifest={"progress": {"env_steps": 50}, "failure": failure}
+    )
+    trained[0] = dataclasses.replace(trained[0], record=record)
+    return sweep, trained
+
+
+def test_what_users_say_is_text_and_never_markup(view):
+    """In title, methods, values, messages, revisions, legend and the charts' labels."""
+    sweep, trained = hostile()
+    shown = view(write(trained, sweep=sweep, name="/tmp/<b>.py", storage=HOSTILE[1]))
+    shown.get_by_role("button", name="All").click()
+    assert shown.locator("h1").all_inner_texts() == [sweep.title]
+    assert shown.title() == f"{sweep.title} – paper"
+    # Ours are those of the legend and of the page; nobody else's element is there.
+    assert shown.locator("main img, main a, td b, .plot b, .plot a").count() == 0
+    assert shown.locator("script").count() == 3
+    assert legend(shown)[0] == f"{HOSTILE[0]} {HOSTILE[0]}={HOSTILE[0]} 2 seeds"
+    error = table(shown, "Points that failed")[1][-1]
+    assert error == f"{HOSTILE[0]}: {' '.join(HOSTILE)} ({HOSTILE[4]})"
+    assert shown.locator("legend").all_inner_texts()[1:] == list(HOSTILE)
+    assert "49" not in shown.locator("body").inner_text()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_charts_label_shows_a_name_to_the_letter(view, text):
+    """Plotly reads some markup, entities and its own templates."""
+    sweep, trained = hostile()
+    trained = [t for t in trained[2:] if t.point.values["kind"] == text] or trained[1:2]
+    sweep = dataclasses.replace(
+        sweep, methods={text: grid.Method({"kind": text}, {"rate": "s"})}
+    )
+    shown = view(write(trained, sweep=sweep))
+    shown.evaluate("Plotly.Fx.hover(document.querySelector('.plot'), "
+                   "[{curveNumber: document.querySelector('.plot').data.findIndex("
+                   "t => t.mode === 'lines+markers'), pointNumber: 10}])")  # fmt: skip
+    label = shown.locator(".hovertext .nums").first.text_content()
+    assert text in label
+
+
+def test_a_page_is_small_enough_to_mail():
+    """500 points of 250 configurations, two panels, two axes, ten budgets: 6 MB."""
+    amounts = np.arange(1, 1001) * 10_000
+    random = np.random.default_rng(0)
+    trained = []
+    for rate, seed in itertools.product(range(250), (0, 1)):
+        rows = {
+            "env_steps": amounts.tolist(),
+            "reward": random.normal(1e6, 1e5, 1000).tolist(),
+            "weight": random.uniform(size=1000).tolist(),
+            "hours": np.cumsum(random.uniform(0, 0.01, 1000)).tolist(),
+        }
+        p = Point("toy", {"kind": "ab"[rate % 2], "rate": rate / 7, "seed": seed})
+        progress = {"env_steps": 10_000_000, "hours": rows["hours"][-1]}
+        record = store.Record("toy", p.id, {"progress": progress})
+        trained.append(selection.Trained(p, record, rows))
+    select = dataclasses.replace(
+        SWEEP.select, budgets={"env_steps": 10, "hours": tuple(np.arange(1, 11) * 0.4)}
+    )
+    sweep = dataclasses.replace(SWEEP, select=select)
+    chosen = dataclasses.replace(
+        choose(trained, sweep), stop={"env_steps": 10_000_000, "hours": 4.0}
+    )
+    results = list(selection.at_budgets(chosen, trained).values())
+    html = page.page(chosen, trained, results, tables.Table("T", ("a", "b"), ()))
+    assert len(html.encode()) < 6_000_000
+    lines = charts.data(chosen, trained, results)["axes"][0]["panels"][0]["lines"]
+    assert len(lines) == 250
+    assert min(len(line[1]) for line in lines.values()) >= 20
+
+
+def test_lines_can_be_told_apart(view):
+    """Each of 60 configurations has its own color, dash and marker together."""
+    rates = [i / 100 for i in range(60)]
+    shown = view(write([trained_point("a", rate, 0) for rate in rates]))
+    swatches = shown.eval_on_selector_all(
+        ".chooser .swatch", "all => all.map(one => one.innerHTML)"
+    )
+    assert len(swatches) == 60
+    assert len(set(swatches)) == 60
+    shown.locator("summary", has_text="Choose configurations").click()
+    shown.get_by_role("button", name="All").click()
+    drawn = shown.evaluate(
+        "document.querySelector('.plot').data.filter(t => t.mode === 'lines+markers')"
+        ".map(t => t.line.color + t.line.dash + t.marker.symbol)"
+    )
+    assert len(set(drawn)) == 60
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_runs_over_the_windows_edge(view, width):
+    """Tables and commands scroll inside their own box; charts fit."""
+    trained = [*complete(), trained_point("a", 0.3, 0, until=0)]
+    shown = view(write(trained), viewport={"width": width, "height": 800})
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = [one.bounding_box() for one in shown.locator(".plot .main-svg").all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    tops = {
+        box["y"] for box in (p.bounding_box() for p in shown.locator("figure").all())
+    }
+    assert len(tops) == (1 if width == 1400 else 2)
+    over = shown.eval_on_selector_all(
+        ".scroll", "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+    )
+    assert (over > 0) == (width == 400)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_color_schemes(view, scheme):
+    """Ink and ground, the charts' too, differ by 7 to 1, as WCAG measures it."""
+    shown = view(write(complete()), color_scheme=scheme)
+    ground = luminance(shown, "body", "background-color")
+    assert (ground > 0.5) == (scheme == "light")
+    for selector, kind in ("h1", "color"), (".plot .xtick text", "fill"):
+        ink = luminance(shown, selector, kind)
+        low, high = sorted((ink, ground))
+        assert (high + 0.05) / (low + 0.05) > 7
+
+
+def luminance(shown, selector, kind):
+    """Relative luminance of a color that is in force."""
+    style = f"one => getComputedStyle(one)['{kind}']"
+    color = shown.locator(selector).first.evaluate(style)
+    channels = [int(n) / 255 for n in re.findall(r"\d+", color)[:3]]
+    linear = [
+        c / 12.92 if c <= 0.04 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    ]
+    return np.dot(linear, (0.2126, 0.7152, 0.0722))
+
+
+def test_on_paper_everything_is_open_and_nothing_is_a_control(view):
+    """Seen from within, between the events before and after printing."""
+    rates = [i / 100 for i in range(20)]
+    shown = view(write([trained_point("a", rate, 0) for rate in rates]))
+    folded = shown.locator("details.table")
+    assert folded.count() > 0
+    assert not any(one.get_attribute("open") is not None for one in folded.all())
+    shown.evaluate("""window.addEventListener("beforeprint", () => {
+        const all = [...document.querySelectorAll("details.table")];
+        window.seen = [all.every(one => one.open), document.querySelector(".main-svg")
+            .getBoundingClientRect().width];
+    })""")
+    shown.pdf(format="A4")
+    is_open, width = shown.evaluate("window.seen")
+    assert is_open
+    assert 500 < width < 680  # A4 without its margins.
+    assert not any(one.get_attribute("open") is not None for one in folded.all())
+    shown.emulate_media(media="print")
+    assert not any(one.is_visible() for one in shown.locator(".controls, nav").all())
+    assert shown.locator(".legend").is_visible()
+
+
+def test_without_scripts_there_are_all_tables(view):
+    """Of both axes, and a word about the curves; no control that does nothing."""
+    shown = view(write(complete()), java_script_enabled=False)
+    assert "switched off" in shown.locator("noscript").inner_text()
+    assert all(one.is_visible() for one in shown.locator(".table table").all())
+    titles = shown.locator("caption").all_inner_texts()
+    assert {"Best at 1,000 env_steps", "Best at 1 hours"} <= set(titles)
+    assert not any(one.is_visible() for one in shown.locator(".controls").all())
+
+
+def test_tables_and_controls_have_names_for_those_who_cannot_see(view):
+    """Captions, scopes, labels, one first heading, and a link past the head."""
+    shown = view(write(complete()))
+    for one in shown.locator("table").all():
+        assert one.locator("caption").inner_text()
+        assert one.locator("thead th:not([scope=col])").count() == 0
+        assert one.locator("tbody tr:not(:has(> th[scope=row]))").count() == 0
+    unlabeled = "all => all.filter(one => !one.labels.length).length"
+    assert shown.eval_on_selector_all("input", unlabeled) == 0
+    assert shown.locator("h1").count() == 1
+    levels = shown.eval_on_selector_all("h1, h2, h3", "all => all.map(h => h.tagName)")
+    assert all(int(b[1]) - int(a[1]) <= 1 for a, b in itertools.pairwise(levels))
+    shown.keyboard.press("Tab")
+    shown.keyboard.press("Enter")
+    assert shown.evaluate("document.activeElement.id") == "main"
+
+
+def test_without_a_record_the_page_opens(view):
+    """Before the first launch: everything is missing, and there is nothing to draw."""
+    trained = [trained_point("a", 0.1, seed, until=0) for seed in (0, 1)]
+    shown = view(write(trained))
+    assert legend(shown) == PUBLISHED
+    assert table(shown, "missing or running")[1:] == [
+        ["A", "β=0.1", "2", "0", "0–1", "–"]
+    ]
+    assert "Incomplete: 2 of 2 points are not done." in banner(shown)
+
+
+def test_before_anything_is_complete_what_there_is_is_shown(view):
+    """Trained to 100 of 1000; nothing is the best, yet there are curves."""
+    shown = view(write([trained_point("a", r / 10, 0, until=100) for r in range(8)]))
+    assert len(lines(shown)) == 6
+
+
+def test_an_axis_that_is_refused_says_why(view):
+    """Hours on two devices; its charts are empty."""
+    other = {"device": "H100"}
+    trained = [trained_point("a", 0.1, 0), trained_point("a", 0.1, 1, provenance=other)]
+    shown = view(write(trained))
+    shown.get_by_label("hours", exact=True).check()
+    assert lines(shown) == []
+    assert table(shown, "each budget of hours")[1] == [
+        "hours on H100 and cpu cannot be compared"
+    ]
+    assert "Devices are mixed." in banner(shown)
+
+
+def banner(shown):
+    return shown.locator(".banner li").all_inner_texts()
+
+
+@pytest.mark.parametrize(
+    ("choice", "warnings"),
+    [
+        ({"scale": "smoke"}, ["Smoke scale"]),
+        ({"scale": "lite"}, ["Lite scale"]),
+        ({"scale": "paper"}, []),
+        ({"scale": "paper", "seeds": (0, 1)}, ["Not the whole paper scale"]),
+        ({"scale": "smoke", "stop": {"hours": 1}}, ["Smoke scale", "Not the whole"]),
+    ],
+)
+def test_what_is_not_the_papers_says_so(choice, warnings):
+    """Above every number; the whole of the paper's scale needs no such word."""
+    html = write(complete(), **choice)
+    found = re.findall("<li>(.*?)</li>", html.partition('<nav aria-label="Parts')[0])
+    assert len(found) == len(warnings)
+    assert all(map(str.startswith, found, warnings))
+    assert f"<dt>scale</dt><dd>{choice['scale']}</dd>" in html
+    assert "<dt>trained to</dt><dd>1,000 env_steps, 1 hours</dd>" in html
+    assert "<dt>seeds</dt><dd>0–2 (3)</dd>" in html
+    assert "<dt>device</dt><dd>cpu</dd>" in html
+
+
+def test_points_that_ended_badly_are_listed_with_their_error():
+    """By id, with the error's last line; a point that was not tried is not."""
+    failure = {"kind": "failed", "type": "ValueError", "message": "no", "tries": 2,
+               "frames": ["toy.py:7 in train"]}  # fmt: skip
+    diverged = {"kind": "diverged", "type": "Diverged", "message": "NaN at 60",
+                "frames": [], "tries": 0}  # fmt: skip
+    bad = [
+        trained_point("a", 0.1, 0, until=500, failure=failure),
+        trained_point("a", 0.1, 1, until=50, failure=diverged),
+        trained_point("a", 0.1, 2),
+    ]
+    damaged = dataclasses.replace(bad[2].record, damage="rows: 3 bytes")
+    bad[2] = dataclasses.replace(bad[2], record=damaged)
+    waiting = trained_point("a", 0.1, 3, until=0), trained_point("a", 0.1, 4, until=50)
+    trained = [*bad, *waiting]
+    chosen = choose(trained)
+    statuses = page._statuses(chosen, trained)
+    trouble, missing = page._points_tables(chosen, trained, statuses)
+    assert [(row[0], row[1], *row[-3:]) for row in trouble.rows] == [
+        (bad[0].point.id, "failed", "0", "500 env_steps, 0.50 hours",
+         "ValueError: no (toy.py:7 in train)"),
+        (bad[1].point.id, "diverged", "1", "50 env_steps, 0.05 hours", "NaN at 60"),
+        (bad[2].point.id, "damaged", "2", "–",
+         "damaged, counted as missing: rows: 3 bytes"),
+    ]  # fmt: skip
+    assert missing.rows == (("A", "β=0.1", "2", "0", "3–4", "50 env_steps"),)
+
+
+def test_the_commands_mean_the_same_points():
+    """They are parsed as they are written; fresh seeds are fresh in the whole scale."""
+    declared = grid.Scale(({"seed": 0}, {"seed": 49}), stop=STOP)
+    sweep = dataclasses.replace(SWEEP, scales={"paper": declared})
+    failure = {"kind": "failed", "type": "E", "message": "", "tries": 2, "frames": []}
+    bad = trained_point("b", 0.1, 3, until=50, failure=failure)
+    trained = [*complete(), bad]
+    choice = {"where": {"kind": "a b"}, "seeds": (0, 1), "stop": {"env_steps": 2e6},
+              "gin": ("toy.name = 'x'",)}  # fmt: skip
+    chosen = choose(trained, sweep, **choice)
+    results = list(selection.at_budgets(chosen, trained).values())
+    statuses = page._statuses(chosen, trained)
+    written = page._commands(chosen, results, statuses, {"storage": "my runs"})
+    parsed = {}
+    for line in itertools.chain.from_iterable(of for _, of in written):
+        words = shlex.split(line)
+        assert words[:3] == ["python", "-m", "bmg_sweeps"]
+        options = command_line._parser().parse_args(words[3:])
+        assert options.storage == "my runs"
+        parsed.setdefault(words[3], []).append(options)
+    verbs = ["launch", "report", "status", "best", "rerun", "run"]
+    assert list(parsed) == verbs
+    for verb in {*verbs} - {"rerun"}:
+        for options in parsed[verb]:
+            assert commands._choice(options) == chosen.choice
+    assert [o.budget for o in parsed["best"]] == [{"env_steps": 1000}, {"hours": 1}]
+    assert [o.budget for o in parsed["rerun"]] == [{"env_steps": 1000}, {"hours": 1}]
+    assert parsed["rerun"][0].seeds == (50, 51, 52, 53, 54)
+    assert parsed["run"][0].point == bad.point.id
+    assert parsed["run"][0].retry
+
+
+def test_home_folders_and_credentials_are_left_out(monkeypatch):
+    """Of the storage, the commands and the messages, whoever's they are."""
+    monkeypatch.setattr(pathlib.Path, "home", lambda: pathlib.Path("/srv/me"))
+    failure = {"kind": "failed", "type": "OSError", "frames": [], "tries": 2,
+               "message": "/home/ann7/x and /Users/bob7/y, api_key=abc1&z"}  # fmt: skip
+    trained = [trained_point("a", 0.1, 0, until=50, failure=failure)]
+    for storage, shown in {
+        "/srv/me/runs": "~/runs",
+        "/srv/mean/runs": "/srv/mean/runs",
+        "s3://user:word@bucket/runs": "s3://bucket/runs",
+    }.items():
+        html = write(trained, storage=storage)
+        assert f"--storage {shown}" in html
+        assert f"<dt>storage</dt><dd>{shown}</dd>" in html
+    assert "~/x and ~/y, api_key=…&amp;z" in html
+    for secret in ("/srv/me/", "ann7", "bob7", "abc1", "user:word"):
+        assert secret not in html.replace("/srv/mean", "").split("<script>")[0]
+
+
+def test_only_the_pages_own_scripts_may_run(browser, tmp_path):
+    """The policy has their hashes: what else got in would not run, nor be fetched."""
+    html = write(complete())
+    policy = re.search('Content-Security-Policy" content="(.*?)"', html)[1]
+    policy = policy.replace("&#39;", "'")
+    assert "default-src 'none'" in policy
+    assert re.findall("script-src (.*?);", policy)[0].count("sha256-") == 2
+    assert "unsafe-inline" not in policy.partition("style-src")[0]
+    assert not re.search(r"<[^>]+\son\w+=", html.split("<script>")[0])
+    path = tmp_path / "broken.html"
+    script = "<script>document.title = 'in'</script></main>"
+    path.write_text(html.replace("</main>", script), encoding="utf-8")
+    with browser.new_context() as context:
+        shown, messages = context.new_page(), []
+        shown.on("console", lambda message: messages.append(message.text))
+        shown.goto(path.as_uri())
+        assert shown.title().startswith(SWEEP.title)
+    assert "Content Security Policy" in " ".join(messages)
+
+
+def test_provenance_names_versions_and_days():
+    """Of all records; 0 is 1970-01-01."""
+    later = {"packages": {"jax": "2"}, "began": 60.0, "ended": 90_000.0, "code": "c0de"}
+    trained = [*complete(), trained_point("a", 0.3, 0, provenance=later)]
+    assert page._versions_table(trained).rows == (
+        ("jax", "1, 2"),
+        ("hash of the trainers' code", "c0de"),
+        ("trained between", "1970-01-01 00:01 UTC and 1970-01-02 01:00 UTC"),
+    )
+
+
+def test_the_index_leads_to_the_pages(view, tmp_path):
+    """By file name, whatever is in it; with the sweep's state beside the link."""
+    name = "to y#1-paper.html"
+    trained = complete()
+    (tmp_path / name).write_text(write(trained), encoding="utf-8")
+    entries = [(name, choose(trained, name=HOSTILE[0], scale="smoke"), trained)]
+    shown = view(page.index(entries, "Storage runs, scale smoke."), "index.html")
+    row = table(shown, "Sweeps with a report")[1]
+    assert row == [HOSTILE[0], "Toy", "toy", "smoke", "1,000 env_steps, 1 hours", "cpu",
+                   "12 of 12", "–"]  # fmt: skip
+    assert banner(shown)[0].startswith("Smoke scale")
+    assert (
+        shown.eval_on_selector("tbody a", "a => a.href") == (tmp_path / name).as_uri()
+    )

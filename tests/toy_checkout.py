@@ -1,0 +1,83 @@
+"""A copy of the checkout that has the toy trainer, for launches through a real Ray.
+
+Workers get trainers/ of the checkout that the command runs in, and nothing of tests/.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from bmg_sweeps import paths
+
+SWEEP = """
+from bmg_sweeps.grid import Method, Scale, Select, Sweep, product
+
+SWEEP = Sweep(
+    title="Toy",
+    trainer="toy_trainer",
+    scales={{"smoke": Scale({points}, stop={{"env_steps": {env_steps}}})}},
+    select=Select(metric="reward", mode="max", budgets={{"env_steps": 2}}),
+    methods={{"all": Method({{}}, tuned={{"rate": "rate"}})}},
+)
+"""
+GIN = """
+toy_trainer.seed = 0
+toy_trainer.rate = 0.1
+toy_trainer.nan_at = 0
+toy_trainer.width = 3
+"""
+
+
+def make(folder, commit_seconds=30.0):
+    """Copies what commands need into a folder, and adds the toy.
+
+    Args:
+        folder: to be made.
+        commit_seconds: instead of the real ones, so that short runs commit often.
+
+    Returns:
+        The folder.
+    """
+    folder = pathlib.Path(folder)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("bmg_sweeps", "trainers", "gin", "sweeps"):
+        shutil.copytree(paths.ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(pathlib.Path(__file__).parent / "toy_trainer.py", folder / "trainers")
+    (folder / "gin" / "toy_trainer.gin").write_text(GIN)
+    path = folder / "bmg_sweeps" / "pack.py"
+    text, new = path.read_text(), f"COMMIT_SECONDS = {commit_seconds}"
+    assert "COMMIT_SECONDS = 30.0" in text
+    path.write_text(text.replace("COMMIT_SECONDS = 30.0", new))
+    return folder
+
+
+def write_sweep(folder, points, env_steps, name="toy"):
+    """Writes a sweep of toy points; `points` is Python text."""
+    path = pathlib.Path(folder) / "sweeps" / f"{name}.py"
+    path.write_text(SWEEP.format(points=points, env_steps=env_steps))
+    return name
+
+
+def popen(folder, *arguments, **keywords):
+    """Starts a command as a user types it, with a home and caches of its own."""
+    environment = os.environ | {"HOME": str(folder), "COLUMNS": "200"}
+    environment.pop("XDG_CACHE_HOME", None)
+    return subprocess.Popen(
+        [sys.executable, "-m", "bmg_sweeps", *arguments],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **keywords,
+    )
+
+
+def run(folder, *arguments, timeout=300):
+    """Runs a command to its end; returns its status and output."""
+    process = popen(folder, *arguments)
+    output, _ = process.communicate(timeout=timeout)
+    assert "Traceback" not in output, output
+    return process.returncode, output
