@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     record = store.read(options.storage, point.trainer, point.id)
     print(f"point {point.id}: {status}, trained to {planning.amounts(record.progress)}")
     if record.failure:
-        print(_failure(record))
+        print(errors.one_line(_failure(record)))
     return 0 if status == "done" else 1
 
 
@@ -303,7 +303,7 @@ def _say_plan(options, chosen, plan: planning.Plan) -> None:
     owners: dict[str, int] = {}
     for i, status_ in plan.statuses.items():
         if status_ == "running":
-            owner = plan.records[i].owner
+            owner = errors.one_line(plan.records[i].owner)
             owners[owner] = owners.get(owner, 0) + 1
     for owner, number in owners.items():
         _say(
@@ -453,11 +453,14 @@ def _print_failures(plan: planning.Plan) -> None:
     """Names each point that is damaged, has failed, or had to begin again."""
     for record in plan.records.values():
         if record.damage:
-            print(f"  {record.id} damaged, counted as missing: {record.damage}")
+            text = f"damaged, counted as missing: {record.damage}"
         elif record.failure:
-            print(f"  {record.id} {_failure(record)}")
+            text = _failure(record)
         elif "restarted" in record.provenance:
-            print(f"  {record.id} began again: {record.provenance['restarted']}")
+            text = f"began again: {record.provenance['restarted']}"
+        else:
+            continue
+        print(f"  {record.id} {errors.one_line(text)}")
 
 
 def _failure(record: store.Record) -> str:

@@ -10,6 +10,7 @@ import io
 import json
 import math
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -69,7 +70,7 @@ def unpack_rows(data: bytes) -> Rows:
     """Reads a table.
 
     Raises:
-        ValueError: it is none: columns of one length, of finite numbers, text or None.
+        ValueError: it is none: columns of one length, of finite numbers or None.
     """
     most = max(_MOST_TABLE_BYTES, _MOST_COMPRESSION * len(data))
     try:
@@ -126,8 +127,7 @@ def _array(data: bytes) -> np.ndarray:
 def _is_column(column: Any) -> bool:
     if not isinstance(column, list):
         return False
-    kinds = set(map(type, column))
-    numbers = (value for value in column if isinstance(value, float))
-    return kinds <= {int, float, bool, str, type(None)} and all(
-        map(math.isfinite, numbers)
+    numbers = [value for value in column if value is not None]
+    return set(map(type, numbers)) <= {int, float} and all(
+        abs(value) <= sys.float_info.max for value in numbers
     )

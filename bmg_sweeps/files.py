@@ -74,7 +74,7 @@ class Storage:
         path = self.path(*parts)
         with self._refusals():
             if self.is_local:
-                os.replace(_write_temporary(path, data), path)
+                os.replace(self._temporary(path, data), path)
             else:
                 self._put(data, path)
 
@@ -107,13 +107,19 @@ class Storage:
 
     def _link(self, data: bytes, path: str) -> None:
         with self._refusals():
-            temporary = _write_temporary(path, data)
+            temporary = self._temporary(path, data)
         try:
             with self._refusals(FileExistsError):
                 os.link(temporary, path)
         finally:
             with self._refusals():
                 os.unlink(temporary)
+
+    def _temporary(self, path: str, data: bytes) -> str:
+        root, folder = map(os.path.realpath, (self.root, posixpath.dirname(path)))
+        if os.path.commonpath([root, folder]) != root:
+            raise OSError(f"{path} is a link that leads out of it")
+        return _write_temporary(path, data)
 
     def exists(self, *parts: str) -> bool:
         """Whether there is an object of this name."""
