@@ -1,13 +1,17 @@
 """The command line: `python -m bmg_sweeps COMMAND`, run from the checkout."""
 
 import argparse
+import itertools
+import re
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from bmg_sweeps import commands, errors, files, planning
+from bmg_sweeps import commands, errors, files, planning, training
+
+_MOST_SEEDS = 10_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,19 +32,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except errors.UserError as error:
         if options.debug:
             traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(str(error))
         return 2
     except BrokenPipeError:
         return 1  # Whoever read the output has seen enough.
     except KeyboardInterrupt:
-        print("error: interrupted; the same command goes on from here", file=sys.stderr)
+        _print_error("interrupted; the same command goes on from here")
         return 130
     except Exception as error:
         if options.debug:
             raise
-        reason = errors.described(error)
-        print(f"error: {reason} (--debug shows where)", file=sys.stderr)
+        _print_error(f"{errors.described(error)} (--debug shows where)")
         return 1
+
+
+def _print_error(text: str) -> None:
+    print(f"error: {errors.one_line(text)}", file=sys.stderr)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -62,7 +69,7 @@ def _amount(text: str) -> dict[str, float]:
 
 
 def _count(text: str) -> int:
-    if not (text.isdigit() and int(text) >= 1):
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0")
     return int(text)
 
@@ -72,29 +79,45 @@ def _gpus(text: str) -> float:
         gpus = float(text)
     except ValueError:
         gpus = -1.0
-    if not 0 <= gpus < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of at least 0")
+    if not (0 <= gpus <= 1 or (gpus.is_integer() and gpus > 0)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected a number of at least 0, whole where it is above 1"
+        )
     return gpus
 
 
 def _seeds(text: str) -> tuple[int, ...]:
-    seeds: list[int] = []
-    try:
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            seeds += range(int(first), int(last or first) + 1)
-    except ValueError:
-        seeds = []
-    if not seeds:
+    parts = [
+        re.fullmatch("([0-9]{1,18})(?:-([0-9]{1,18}))?", p) for p in text.split(",")
+    ]
+    ranges = [range(int(p[1]), int(p[2] or p[1]) + 1) for p in parts if p]
+    if len(ranges) < len(parts) or not all(ranges):
         raise argparse.ArgumentTypeError(f"{text!r}: expected such as 0-4 or 0,2,5")
-    return tuple(dict.fromkeys(seeds))
+    if sum(map(len, ranges)) > _MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {_MOST_SEEDS:,}")
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(ranges)))
+
+
+def _address(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected auto or HOST:PORT")
+    return text
+
+
+class _Once(argparse.Action):
+    """Refuses a second budget, where the first one would silently be dropped."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        if getattr(namespace, self.dest):
+            raise argparse.ArgumentError(self, "given twice; expected once")
+        setattr(namespace, self.dest, values)
 
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, like every other error."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"error: {message} (see {self.prog} --help)", file=sys.stderr)
+        _print_error(f"{message} (see {self.prog} --help)")
         sys.exit(2)
 
 
@@ -115,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
                         metavar="AXIS=N")  # fmt: skip
 
     running = argparse.ArgumentParser(add_help=False)
-    running.add_argument("--address", help="of a running Ray cluster")
+    running.add_argument("--address", type=_address, help="of a running Ray cluster")
     running.add_argument("--cpus", type=_count, default=1, help="of each trial")
     running.add_argument("--gpus", type=_gpus, default=0.0, help="of each trial")
     running.add_argument("--pack", type=_count, metavar="N",
@@ -131,7 +154,8 @@ def _parser() -> argparse.ArgumentParser:
                           choices=("auto", "online", "offline", "off"))  # fmt: skip
 
     budget = argparse.ArgumentParser(add_help=False)
-    budget.add_argument("--budget", type=_amount, default={}, metavar="AXIS=N",
+    budget.add_argument("--budget", type=_amount, default={}, action=_Once,
+                        metavar="AXIS=N",
                         help="the last one, unless given")  # fmt: skip
 
     parser = _Parser(prog="python -m bmg_sweeps", description="Meta-learning sweeps.")
@@ -153,8 +177,8 @@ def _parser() -> argparse.ArgumentParser:
     add(commands.list_, sweep=None)
     add(commands.show, points).add_argument("--point", metavar="ID")
     several = {"sweep": "sweeps", "nargs": "+", "metavar": "sweep"}
-    add(commands.launch, points, running, tracking, **several)
-    one = add(commands.run, points)
+    add(training.launch, points, running, tracking, **several)
+    one = add(training.run, points)
     one.add_argument("--point", metavar="ID", required=True)
     one.add_argument("--retry", action="store_true")
     add(commands.status, points, nargs="?")
@@ -164,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     add(commands.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")
     )
-    add(commands.rerun, points, running, tracking, budget)
+    add(training.rerun, points, running, tracking, budget)
     add(commands.track, points, tracking, **several).add_argument(
         "--workspace", action="store_true", help="save a W&B workspace of each sweep"
     )

@@ -37,36 +37,47 @@ def data(
         groups.setdefault(one.point.configuration(rule.over).id, []).append(one)
     places = {key: i for i, key in enumerate(groups)}
     best = [[places[key] for key in _best_ids(result)] for result in results]
-    first = best[0] if best else []
-    order = [*first, *(i for i in range(len(groups)) if i not in set(first))]
-    styles = {place: style for style, place in enumerate(order)}
-    pool: dict[tuple, int] = {}
     shown = curves.panels(chosen.sweep)
     is_best = {i for of_axis in best for i in of_axis}
-    most = _most(len(groups), len(is_best), len(shown) * len(results), rule, trained)
+    few = _most(len(groups), len(is_best), len(shown) * len(results), rule, trained)
+    limits = [_MOST if i in is_best else few for i in range(len(groups))]
+    pool: dict[tuple, int] = {}
     axes = []
     for result, winners in zip(results, best, strict=True):
-        panels = []
-        for panel in () if result.refused else shown:
-            lines = {}
-            for i, members in enumerate(groups.values()):
-                limit = _MOST if i in is_best else most
-                line = _line(chosen, members, result.axis, panel, limit, pool)
-                if line:
-                    lines[i] = line
-            published = _published(chosen, result.axis, panel)
-            panels.append({"lines": lines, "published": published})
+        panels = [
+            {
+                "lines": _lines(chosen, groups, result.axis, panel, limits, pool),
+                "published": _published(chosen, result.axis, panel),
+            }
+            for panel in (() if result.refused else shown)
+        ]
         axes.append({"name": result.axis, "best": winners, "panels": panels})
-    configurations = [
-        _configuration(chosen, members) | {"style": styles[i]}
-        for i, members in enumerate(groups.values())
-    ]
     return {
-        "configurations": configurations,
+        "configurations": _configurations(chosen, groups, best[0] if best else []),
         "panels": [{"title": p.title, "label": p.label} for p in shown],
         "axes": axes,
         "amounts": [list(amounts) for amounts in pool],
     }
+
+
+def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
+    """The lines of a panel, by the place of their configuration."""
+    lines = {}
+    for i, members in enumerate(groups.values()):
+        line = _line(chosen, members, axis, panel, limits[i], pool)
+        if line:
+            lines[i] = line
+    return lines
+
+
+def _configurations(chosen, groups, first: Sequence[int]) -> list[dict[str, Any]]:
+    """Says what they are; the first axis's best have the styles best told apart."""
+    order = [*first, *(i for i in range(len(groups)) if i not in first)]
+    styles = {place: style for style, place in enumerate(order)}
+    return [
+        _configuration(chosen, members) | {"style": styles[i]}
+        for i, members in enumerate(groups.values())
+    ]
 
 
 def _best_ids(result: Selection) -> list[str]:

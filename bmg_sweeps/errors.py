@@ -1,7 +1,18 @@
 """The one kind of error that a user is meant to read."""
 
 import difflib
+import os
+import pathlib
+import re
 from collections.abc import Iterable
+from typing import Any
+
+_MOST_LINE = 1_000  # Characters of a message; of what is longer, both ends.
+_MOST_VALUE = 120
+_SECRET = re.compile(
+    "KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE
+)  # In a variable's name.
+_LEAST_SECRET = 8  # Characters of a value; shorter ones are words, such as "true".
 
 
 class UserError(ValueError):
@@ -26,6 +37,42 @@ def expected_one_of(name: str, choices: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"expected one of: {', '.join(choices) or 'nothing, there is none'}"
+
+
+def shown(value: Any) -> str:
+    """Writes a value for a message: its `repr`, in one line and not too long."""
+    try:
+        text = repr(value)
+    except Exception:  # A class of the user's, or an integer of too many digits.
+        text = f"<{type(value).__name__}>"
+    return one_line(text, _MOST_VALUE)
+
+
+def one_line(text: str, most: int = _MOST_LINE) -> str:
+    """Writes text for a terminal: what cannot be printed escaped, the middle cut."""
+    if len(text) > most:
+        text = f"{text[: most // 2]} … {text[-most // 2 :]}"
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def public(text: str) -> str:
+    """Leaves out of a text what is the user's own affair.
+
+    Args:
+        text: that is to be kept, or shown to others.
+
+    Returns:
+        The same with "~" for their home folder, and for the value of an environment
+        variable that is named like a secret, the variable's name.
+    """
+    for name, value in os.environ.items():
+        if len(value) >= _LEAST_SECRET and _SECRET.search(name):
+            text = text.replace(value, f"${name}")
+    home = str(pathlib.Path.home())
+    is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
+    return re.sub(re.escape(home) + is_whole, "~", text) if len(home) > 1 else text
 
 
 def first_line(error: BaseException) -> str:

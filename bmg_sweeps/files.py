@@ -10,6 +10,7 @@ import dataclasses
 import os
 import pathlib
 import posixpath
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -51,7 +52,10 @@ class Storage:
         return "file" in self.fs.protocol
 
     def path(self, *parts: str) -> str:
-        """Joins names below the root."""
+        """Joins names below the root; raises ValueError for what is no name."""
+        for part in parts:
+            if part in ("", ".", "..") or "/" in part or "\0" in part:
+                raise ValueError(f"{part!r} is no name in a storage")
         return posixpath.join(self.root, *parts)
 
     def read(self, *parts: str) -> bytes:
@@ -70,7 +74,7 @@ class Storage:
         path = self.path(*parts)
         with self._refusals():
             if self.is_local:
-                os.replace(_write_temporary(path, data), path)
+                os.replace(self._temporary(path, data), path)
             else:
                 self._put(data, path)
 
@@ -103,13 +107,19 @@ class Storage:
 
     def _link(self, data: bytes, path: str) -> None:
         with self._refusals():
-            temporary = _write_temporary(path, data)
+            temporary = self._temporary(path, data)
         try:
             with self._refusals(FileExistsError):
                 os.link(temporary, path)
         finally:
             with self._refusals():
                 os.unlink(temporary)
+
+    def _temporary(self, path: str, data: bytes) -> str:
+        root, folder = map(os.path.realpath, (self.root, posixpath.dirname(path)))
+        if os.path.commonpath([root, folder]) != root:
+            raise OSError(f"{path} is a link that leads out of it")
+        return _write_temporary(path, data)
 
     def exists(self, *parts: str) -> bool:
         """Whether there is an object of this name."""
@@ -193,13 +203,23 @@ def open_storage(uri: str) -> Storage:
         UserError: there is no such kind of file system.
     """
     is_s3 = uri.startswith(("s3://", "s3a://"))
+    if not uri.strip():
+        raise errors.UserError(f"--storage {uri!r}: expected a folder or an fsspec URI")
+    if re.search("://[^@]*:[^@]*@", uri):  # It would be shown, and sent to workers.
+        raise errors.UserError(
+            f"--storage {re.sub('://.*@', '://…@', uri)}: expected no credentials; the "
+            f"environment or the protocol's own settings hold them"
+        )
     try:
         # Records change under the eyes of those who list them.
         fs, root = fsspec.core.url_to_fs(
             uri, use_listings_cache=False, **(_S3_OPTIONS if is_s3 else {})
         )
-    except (ValueError, ImportError) as error:
-        raise errors.UserError(f"--storage {uri}: {error}") from error
+    except Exception as error:  # Of whatever kind of file system it is.
+        reason = errors.first_line(error)
+        raise errors.UserError(
+            f"--storage {uri}: expected a folder or an fsspec URI ({reason})"
+        ) from error
     if is_s3:
         fs.retries = _S3_TRIES
     return Storage(uri, fs, root)

@@ -7,8 +7,16 @@ points are plain values, and trainers, metrics and matching functions go by thei
 import ast
 import dataclasses
 import itertools
+import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from bmg_sweeps import errors
+
+SCALES = ("smoke", "lite", "paper")
+MOST_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
+_MOST_BUDGETS = 1_000
 
 Values = dict[str, Any]
 """Values by field name; the fields it does not name keep the trainer's gin values."""
@@ -25,10 +33,17 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
 
     Returns:
         One dict for each combination. Concatenate results to add arms to a grid.
+
+    Raises:
+        TypeError: an axis has no values to go through.
+        ValueError: there are too many combinations.
     """
+    columns = {name: _axis(name, values) for name, values in axes.items()}
+    number = math.prod(map(len, columns.values()))
+    _expect(number <= MOST_POINTS, "number of points", number, _FEW_POINTS)
     return tuple(
-        dict(zip(axes, values, strict=True))
-        for values in itertools.product(*axes.values())
+        dict(zip(columns, values, strict=True))
+        for values in itertools.product(*columns.values())
     )
 
 
@@ -45,9 +60,10 @@ def zipped(**axes: Iterable[Any]) -> tuple[Values, ...]:
         One dict for each place.
 
     Raises:
-        ValueError: the axes differ in length.
+        TypeError: an axis has no values to go through.
+        ValueError: the axes differ in length, or are too long.
     """
-    columns = {name: tuple(values) for name, values in axes.items()}
+    columns = {name: _axis(name, values) for name, values in axes.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"zipped axes must have one length, got {lengths}")
@@ -66,9 +82,16 @@ class Scale:
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value would not survive being written as gin."""
-        for values in self.points:
+        rows = self.points
+        _expect(isinstance(rows, tuple | list), "points", rows, _ROWS)
+        _expect(len(rows) <= MOST_POINTS, "number of points", len(rows), _FEW_POINTS)
+        for values in rows:
+            _check_names("a point", values)
             for field, value in values.items():
                 _check_literal(field, value)
+        _check_names("stop", self.stop)
+        for axis, amount in self.stop.items():
+            _expect(_is_amount(amount), f"stop[{axis!r}]", amount, "a number above 0")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,17 +109,26 @@ class Select:
         """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
         if self.mode not in ("max", "min"):
             raise ValueError(f"mode must be 'max' or 'min', got {self.mode!r}")
+        _check_text("metric", self.metric)
         if self.metric.startswith("test_"):
             raise ValueError(f"metric = {self.metric!r}: tests must not choose")
+        if self.test is not None:
+            _check_text("test", self.test)
+        _check_names("budgets", self.budgets)
         if not self.budgets:
             raise ValueError("budgets must name at least one axis of progress")
         if not self.over:
             raise ValueError("over must name at least one field, such as 'seed'")
+        is_row = isinstance(self.over, tuple | list)
+        _expect(is_row, "over", self.over, "names of fields, such as ('seed',)")
+        for field in self.over:
+            _check_text("over", field)
         for axis, parts in self.budgets.items():
             if not _are_budgets(parts):
                 raise ValueError(
-                    f"budgets[{axis!r}] = {parts!r}: expected how many parts the stop "
-                    f"rule is divided into, or ascending amounts above 0"
+                    f"budgets[{axis!r}] = {errors.shown(parts)}: expected how many "
+                    f"parts the stop rule is divided into, or ascending amounts above "
+                    f"0; at most {_MOST_BUDGETS:,}"
                 )
 
     @property
@@ -115,6 +147,14 @@ class Curve:
     until: float | None = None  # End of the shown range; None is the stop rule.
     last: float | None = None  # Length of the shown range; None starts at zero.
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, and ranges without a length."""
+        for name in ("title", "metric", "label"):
+            _check_text(name, getattr(self, name))
+        for name in ("until", "last"):
+            value = getattr(self, name)
+            _expect(value is None or _is_amount(value), name, value, "a number above 0")
+
 
 @dataclasses.dataclass(frozen=True)
 class Method:
@@ -124,12 +164,18 @@ class Method:
     tuned: Mapping[str, str]  # Fields that tell its configurations apart → symbols.
 
     def __post_init__(self) -> None:
-        """Raises ValueError where `tuned` has no symbols."""
+        """Raises ValueError where a value is no literal, or `tuned` has no symbols."""
+        _check_names("values", self.values)
+        for field, value in self.values.items():
+            _check_literal(field, value)
         if not isinstance(self.tuned, Mapping):
             raise ValueError(
                 f"tuned = {self.tuned!r}: expected a symbol for each field, such as "
                 f"{{'inner_steps': 'K'}}"
             )
+        _check_names("tuned", self.tuned)
+        for field, symbol in self.tuned.items():
+            _check_text(f"tuned[{field!r}]", symbol)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,6 +189,29 @@ class Sweep:
     methods: Mapping[str, Method]
     curves: tuple[Curve, ...] = ()  # None is one of the metric that decides.
     anchors: str | None = None  # Name in `paper` of published numbers to compare with.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a part of it is not of its type."""
+        for name in ("title", "trainer"):
+            _check_text(name, getattr(self, name))
+        _check_names("scales", self.scales)
+        for name, scale in self.scales.items():
+            _expect(name in SCALES, "scales", name, f"names from {', '.join(SCALES)}")
+            is_scale = isinstance(scale, Scale)
+            _expect(is_scale, f"scales[{name!r}]", scale, "Scale(points, stop={…})")
+        _expect(isinstance(self.select, Select), "select", self.select, "Select(…)")
+        _check_names("methods", self.methods)
+        for name, method in self.methods.items():
+            is_method = isinstance(method, Method)
+            _expect(
+                is_method, f"methods[{name!r}]", method, "Method(values, tuned={…})"
+            )
+        are_curves = isinstance(self.curves, tuple | list) and all(
+            isinstance(curve, Curve) for curve in self.curves
+        )
+        _expect(are_curves, "curves", self.curves, "a tuple of Curve(…)")
+        if self.anchors is not None:
+            _check_text("anchors", self.anchors)
 
 
 def method_of(sweep: Sweep, values: Values) -> str:
@@ -176,15 +245,46 @@ def describe(sweep: Sweep, values: Values) -> str:
     return " ".join(f"{symbol}={_short(values[f])}" for f, symbol in tuned.items())
 
 
+_ROWS = "dicts of values by field, such as product(…) makes"
+_FEW_POINTS = f"at most {MOST_POINTS:,}"
+
+
+def _expect(holds: bool, name: str, value: Any, expected: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} = {errors.shown(value)}: expected {expected}")
+
+
+def _check_text(name: str, value: Any) -> None:
+    is_text = isinstance(value, str) and value.isprintable() and value.strip() != ""
+    _expect(is_text, name, value, "text of one line")
+
+
+def _check_names(name: str, value: Any) -> None:
+    _expect(isinstance(value, Mapping), name, value, "a dict by name")
+    for key in value:
+        _expect(isinstance(key, str), f"{name}, key", key, "a name")
+
+
+def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """Reads the values of an axis; a string would be taken for its letters."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        shown = errors.shown(values)
+        raise TypeError(f"{field} = {shown}: expected its values, such as ({shown},)")
+    values = tuple(itertools.islice(values, MOST_POINTS + 1))
+    _expect(len(values) <= MOST_POINTS, field, values, f"{_FEW_POINTS} values")
+    return values
+
+
+def _is_amount(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value <= sys.float_info.max
+
+
 def _are_budgets(parts: Any) -> bool:
     if isinstance(parts, int):
-        return parts >= 1 and not isinstance(parts, bool)
-    is_row = isinstance(parts, tuple | list) and len(parts) > 0
-    return (
-        is_row
-        and all(isinstance(n, int | float) and n > 0 for n in parts)
-        and list(parts) == sorted(set(parts))
-    )
+        return 1 <= parts <= _MOST_BUDGETS and not isinstance(parts, bool)
+    is_row = isinstance(parts, tuple | list) and 0 < len(parts) <= _MOST_BUDGETS
+    return is_row and all(map(_is_amount, parts)) and list(parts) == sorted(set(parts))
 
 
 def _frozen(value: Any) -> Any:
@@ -197,14 +297,15 @@ def _short(value: Any) -> str:
 
 
 def _check_literal(field: str, value: Any) -> None:
-    if type(value) in (str, bool, int):
+    is_small = type(value) is int and value.bit_length() < 64
+    if is_small or type(value) in (str, bool):
         return  # Almost all are; grids have tens of thousands.
     try:
         same = ast.literal_eval(repr(value)) == value
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         same = False
     if not same:
         raise ValueError(
-            f"{field} = {value!r}: a value must be a Python literal (number, string, "
-            f"bool or tuple), got {type(value).__name__}"
+            f"{field} = {errors.shown(value)}: a value must be a Python literal "
+            f"(number, string, bool or tuple), got {type(value).__name__}"
         )

@@ -47,7 +47,7 @@ def run(
 
     Args:
         storage: of the records.
-        plan: what to run.
+        plan: what to run, as `planning.check` has let pass.
         resources: where.
         pack: points of one structure that train together; None is 1 on CPUs, and what
             the memory holds on a GPU.
@@ -58,9 +58,8 @@ def run(
         How it ended. How the points ended is in their records.
 
     Raises:
-        UserError: the points or the resources asked for cannot be had.
+        UserError: the resources asked for cannot be had.
     """
-    planning.check(plan.to_run)
     launch = _Launch(
         storage=storage,
         plan=plan,

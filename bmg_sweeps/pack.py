@@ -202,7 +202,7 @@ class Lane:
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
-        self.provenance["left_pack"] = errors.described(error)
+        self.provenance["left_pack"] = _public(errors.described(error))
         self._close(None)
 
     def _close(self, failure: Mapping[str, Any] | None) -> None:
@@ -347,7 +347,12 @@ def _device() -> str:
     return f"cpu, {platform.machine()}"
 
 
-_FOLDERS = re.compile(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+")
+_FOLDERS = re.compile(r"(?<![\w.:/])~?/(?:[^\s/'\"]+/)*")
+
+
+def _public(text: str) -> str:
+    """Leaves out secrets, and where files lie on this machine."""
+    return errors.one_line(_FOLDERS.sub("", errors.public(text)))
 
 
 def _failure(error: Exception) -> dict[str, Any]:
@@ -356,8 +361,7 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {
         # Gin raises through a proxy whose class is named like the exception.
         "type": type(error).__name__,
-        # Where files lie is this machine's affair.
-        "message": _FOLDERS.sub("", errors.first_line(error)),
+        "message": _public(errors.first_line(error)),
         "frames": [
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
         ],

@@ -1,8 +1,11 @@
 """Where the parts of a checkout are, and how sweep files are found and loaded."""
 
-import importlib.util
+import contextlib
 import os
 import pathlib
+import sys
+import traceback
+import types
 
 from bmg_sweeps import errors, grid
 
@@ -39,29 +42,47 @@ def load_sweep(name: str) -> grid.Sweep:
     Raises:
         UserError: there is no such file, or it does not define a valid sweep.
     """
-    path = pathlib.Path(name) if name.endswith(".py") else SWEEPS / f"{name}.py"
-    if not path.is_file():
+    is_ours = name in sweep_names()
+    path = SWEEPS / f"{name}.py" if is_ours else pathlib.Path(name)
+    if path.suffix != ".py" or not os.path.isfile(path):
         raise errors.UserError(
             f"sweep {name!r}: no such sweep, nor a path to a .py file; "
             + errors.expected_one_of(name, sweep_names())
         )
-    # Loaded by path, not imported: sweeps/ must not be a package (W&B imports a
-    # package of that name), and users keep sweeps anywhere.
-    spec = importlib.util.spec_from_file_location(f"sweep_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise errors.UserError(
-            f"sweep file {path}, line {error.lineno}: {error.msg}"
-        ) from error
-    except Exception as error:
-        raise errors.UserError(
-            f"sweep file {path}: {errors.described(error)}"
-        ) from error
-    sweep = getattr(module, "SWEEP", None)
+    sweep = _executed(path).get("SWEEP")
     if not isinstance(sweep, grid.Sweep):
         raise errors.UserError(
-            f"sweep file {path}: expected SWEEP = Sweep(…), got {sweep!r}"
+            f"sweep file {path}: expected SWEEP = Sweep(…), got {errors.shown(sweep)}"
         )
     return sweep
+
+
+def _executed(path: pathlib.Path) -> dict[str, object]:
+    """Runs a sweep file and returns its names.
+
+    By path, and not by import: sweeps/ must not be a package (W&B imports a package of
+    that name), users keep sweeps anywhere, and no cache shall be left beside them.
+    """
+    module = types.ModuleType(f"sweep_{path.stem}")
+    module.__file__ = str(path)
+    try:
+        code = compile(path.read_bytes(), str(path), "exec")
+        # A command's output is its own.
+        with contextlib.redirect_stdout(sys.stderr):
+            exec(code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise errors.UserError(f"sweep file {path}{_where(error, path)}") from error
+    return module.__dict__
+
+
+def _where(error: BaseException, path: pathlib.Path) -> str:
+    """Says on which line of a file an error arose, and what it is."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f", line {error.lineno}: {error.msg}"
+    lines = [
+        number
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == str(path)
+    ]
+    place = f", line {lines[-1]}" if lines else ""
+    return f"{place}: {errors.described(error)}"

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, files, grid, paths, store
+from bmg_sweeps import errors, files, grid, paper, paths, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.point import Point
 
-SCALES = ("smoke", "lite", "paper")
+SCALES = grid.SCALES
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,41 +80,24 @@ def choose(name: str, choice: Choice) -> Chosen:
     """
     sweep = paths.load_sweep(name)
     if choice.scale not in sweep.scales:
-        raise errors.UserError(
-            f"--scale {choice.scale}: sweep {name} has {', '.join(sweep.scales)}"
-        )
+        known = ", ".join(sweep.scales) or "none"
+        raise errors.UserError(f"--scale {choice.scale}: sweep {name} has {known}")
     scale = sweep.scales[choice.scale]
+    _check_scale(name, choice.scale, scale)
     _check_names(name, sweep, scale)
-    points = [
-        points_module.resolve(sweep.trainer, values, choice.gin)
-        for values in scale.points
-    ]
-    declared = points_module.fields(sweep.trainer)
-    for field, text in choice.where.items():
-        if field not in declared:
-            raise errors.UserError(
-                f"--where {field}={text}: no such field; "
-                + errors.expected_one_of(field, declared)
-            )
-        points = [p for p in points if _matches(p.values[field], text)]
-    if choice.seeds:
-        points = [
-            Point(p.trainer, p.values | {"seed": seed})
-            for p in {p.configuration().id: p for p in points}.values()
-            for seed in choice.seeds
-        ]
-    if not points:
-        filters = [f"--where {k}={v}" for k, v in choice.where.items()]
-        raise errors.UserError(
-            f"sweep {name}: no point is left of scale {choice.scale} "
-            + " ".join(filters)
-        )
     axes = {*scale.stop, *sweep.select.budgets, "hours"}
     for axis in choice.stop:
         if axis not in axes:
             raise errors.UserError(
                 f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
             )
+    points = [
+        points_module.resolve(sweep.trainer, values, choice.gin)
+        for values in scale.points
+    ]
+    points = _filtered(name, sweep.trainer, points, choice)
+    if choice.seeds:
+        points = _seeded(sweep.trainer, points, choice.seeds)
     return Chosen(
         name=name,
         sweep=sweep,
@@ -124,13 +107,70 @@ def choose(name: str, choice: Choice) -> Chosen:
     )
 
 
+def _filtered(
+    name: str, trainer: str, points: list[Point], choice: Choice
+) -> list[Point]:
+    """Keeps the points that have the values of `--where`."""
+    declared = points_module.fields(trainer)
+    for field, text in choice.where.items():
+        if field not in declared:
+            raise errors.UserError(
+                f"--where {field}={text}: no such field; "
+                + errors.expected_one_of(field, declared)
+            )
+        there = {p.values[field]: None for p in points}
+        points = [p for p in points if _matches(p.values[field], text)]
+        if not points:
+            raise errors.UserError(
+                f"sweep {name}: no point is left of scale {choice.scale} with --where "
+                f"{field}={text}; expected one of: {', '.join(map(repr, there))}"
+            )
+    return points
+
+
+def _seeded(trainer: str, points: list[Point], seeds: Sequence[int]) -> list[Point]:
+    """Gives every configuration each of some seeds, in place of its own."""
+    if "seed" not in points_module.fields(trainer):
+        raise errors.UserError(
+            f"--seeds: expected a trainer with the field seed, {trainer} has none"
+        )
+    configurations = {p.configuration().id: p for p in points}.values()
+    number = len(configurations) * len(seeds)
+    if number > grid.MOST_POINTS:
+        raise errors.UserError(
+            f"--seeds: {len(configurations):,} configurations and {len(seeds):,} seeds "
+            f"are {number:,} points; expected at most {grid.MOST_POINTS:,}"
+        )
+    return [
+        Point(p.trainer, p.values | {"seed": seed})
+        for p in configurations
+        for seed in seeds
+    ]
+
+
+def _check_scale(name: str, scale_name: str, scale: grid.Scale) -> None:
+    """Refuses a scale at which there is nothing to do."""
+    for part, value in (("points", scale.points), ("stop", scale.stop)):
+        if not value:
+            raise errors.UserError(
+                f"sweep {name}, scales[{scale_name!r}].{part} = {value!r}: expected at "
+                f"least one"
+            )
+
+
 def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
-    """Refuses a sweep that names a field or an axis that is not there."""
+    """Refuses a sweep that names a field, an axis or numbers that are not there."""
     declared = points_module.fields(sweep.trainer)
     named = [("select.over", field) for field in sweep.select.over]
     for title, method in sweep.methods.items():
         fields = (*method.values, *method.tuned)
         named += [(f"methods[{title!r}]", field) for field in fields]
+        for field in method.tuned:
+            if field in sweep.select.over:
+                raise errors.UserError(
+                    f"sweep {name}, methods[{title!r}].tuned: {field!r} is in "
+                    f"select.over; expected fields that scores are not averaged over"
+                )
     for where, field in named:
         if field not in declared:
             raise errors.UserError(
@@ -141,8 +181,13 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
         if isinstance(parts, int) and axis not in scale.stop:
             raise errors.UserError(
                 f"sweep {name}, select.budgets[{axis!r}]: expected an axis of the stop "
-                f"rule, {', '.join(scale.stop) or 'which is empty'}; or amounts"
+                f"rule, {', '.join(scale.stop)}; or amounts"
             )
+    if sweep.anchors is not None and sweep.anchors not in paper.ANCHORS:
+        raise errors.UserError(
+            f"sweep {name}, anchors = {sweep.anchors!r}: "
+            + errors.expected_one_of(sweep.anchors, paper.ANCHORS)
+        )
 
 
 @dataclasses.dataclass(frozen=True)

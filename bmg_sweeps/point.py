@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import pathlib
 import sys
 import tokenize
@@ -27,6 +28,7 @@ class Field:
 
     type: str  # As annotated: "int", "float", "str", "bool" or "tuple[int, ...]".
     is_structure: bool  # Whether it shapes the compiled program.
+    was: Any = None  # Value of the points from before it was added.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +40,13 @@ class Point:
 
     @functools.cached_property
     def id(self) -> str:
-        """Short hash of trainer and values; the name of the record."""
-        text = json.dumps([self.trainer, self.values], sort_keys=True)
+        """Short hash of trainer and values; the name of the record.
+
+        A field that was added at the value that points had before does not count.
+        """
+        added = _added(self.trainer)
+        values = {k: v for k, v in self.values.items() if (k, v) not in added.items()}
+        text = json.dumps([self.trainer, values], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def configuration(self, over: Iterable[str] = ("seed",)) -> "Point":
@@ -87,8 +94,7 @@ def resolve(trainer: str, values: Mapping[str, Any], bindings: tuple[str, ...] =
         UserError: a field is unknown, unbound, or a value is of the wrong type.
     """
     declared = fields(trainer)
-    bound = _gin_values(trainer) | values
-    bound |= parse_bindings(trainer, "\n".join(bindings))
+    bound = _gin_values(trainer) | values | _typed(trainer, bindings)
     for name in bound:
         if name not in declared:
             raise errors.UserError(
@@ -171,6 +177,10 @@ def parse_bindings(trainer: str, text: str) -> grid.Values:
     except errors.UserError as error:
         # Gin adds lines that point into the text; the first one says it all.
         raise errors.UserError(errors.first_line(error)) from error
+    except (RecursionError, MemoryError) as error:
+        raise errors.UserError(
+            f"gin text {errors.shown(text)}: nested too deeply"
+        ) from error
     except (SyntaxError, tokenize.TokenError) as error:
         # At the end of the text the tokenizer names a line that is not there.
         number = getattr(error, "lineno", None) or error.args[1][0]
@@ -195,14 +205,52 @@ class _Literals(config_parser.ParserDelegate):
         raise errors.UserError(f"gin macro %{macro_name}: expected a literal value")
 
 
+@functools.cache
+def _typed(trainer: str, bindings: tuple[str, ...]) -> grid.Values:
+    """Reads what was typed: one field in each binding, and each field once."""
+    values: grid.Values = {}
+    for binding in bindings:
+        found = parse_bindings(trainer, binding)
+        if len(found) != 1:
+            raise errors.UserError(
+                f"--gin {errors.shown(binding)}: expected {trainer}.field = value"
+            )
+        if values.keys() & found:
+            raise errors.UserError(
+                f"--gin {trainer}.{next(iter(found))}: given twice; expected once"
+            )
+        values |= found
+    return values
+
+
+def _added(trainer: str) -> grid.Values:
+    """Returns the old values of the fields that a trainer did not always have."""
+    path = paths.TRAINERS / f"{trainer}.py"
+    if not os.path.isfile(path):
+        return {}
+    return _old_values(path, path.stat().st_mtime)
+
+
+@functools.cache
+def _old_values(path: pathlib.Path, modified: float) -> grid.Values:
+    declared = _fields(path, modified)
+    return {
+        name: field.was for name, field in declared.items() if field.was is not None
+    }
+
+
 def _modified(path: pathlib.Path, trainer: str) -> float:
-    if not path.is_file():
-        known = sorted(p.stem for p in paths.TRAINERS.glob("[!_]*.py"))
-        raise errors.UserError(
-            f"trainer {trainer!r}: {path.parent.name}/{path.name} does not exist; "
-            + errors.expected_one_of(trainer, known)
-        )
-    return path.stat().st_mtime
+    # The name becomes that of a folder in the storage, too.
+    if trainer.isidentifier() and os.path.isfile(path):
+        return path.stat().st_mtime
+    known = sorted(p.stem for p in paths.TRAINERS.glob("[!_]*.py"))
+    expected = errors.expected_one_of(trainer, known)
+    if trainer in known:
+        expected = "expected it to bind every field"
+    raise errors.UserError(
+        f"trainer {errors.shown(trainer)}: {path.parent.name}/{path.name} does not "
+        f"exist; {expected}"
+    )
 
 
 def _gin_values(trainer: str) -> grid.Values:
@@ -213,7 +261,10 @@ def _gin_values(trainer: str) -> grid.Values:
 @functools.cache
 def _parsed_gin(trainer: str, path: pathlib.Path, modified: float) -> grid.Values:
     del modified  # Part of the key, so that an edited file is read again.
-    return parse_bindings(trainer, path.read_text(encoding="utf-8"))
+    try:
+        return parse_bindings(trainer, path.read_text(encoding="utf-8"))
+    except ValueError as error:  # It may not be text.
+        raise errors.UserError(f"gin file {path}: {error}") from error
 
 
 @functools.cache
@@ -225,18 +276,40 @@ def _fields(path: pathlib.Path, modified: float) -> dict[str, Field]:
         raise errors.UserError(
             f"trainer file {path}, line {error.lineno}: {error.msg}"
         ) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise errors.UserError(
+            f"trainer file {path}: {errors.described(error)}"
+        ) from error
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Config":
             return {
-                line.target.id: Field(
-                    type=ast.unparse(line.annotation),
-                    is_structure=isinstance(line.value, ast.Call)
-                    and ast.unparse(line.value.func).endswith("structure"),
-                )
+                line.target.id: _field(path, line)
                 for line in node.body
                 if isinstance(line, ast.AnnAssign)
             }
     raise errors.UserError(f"trainer file {path}: expected a class Config")
+
+
+def _field(path: pathlib.Path, line: ast.AnnAssign) -> Field:
+    """Reads one line of a `Config`."""
+    type_ = ast.unparse(line.annotation)
+    if not isinstance(line.value, ast.Call):
+        return Field(type_, is_structure=False)
+    is_structure = ast.unparse(line.value.func).endswith("structure")
+    was = None
+    for keyword in line.value.keywords:
+        if keyword.arg == "was":
+            name = f"trainer file {path}, line {line.lineno}, {line.target.id}: was"
+            was = _cast(name, type_, _literal(name, keyword.value))
+    return Field(type_, is_structure, was)
+
+
+def _literal(name: str, node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError as error:
+        text = ast.unparse(node)
+        raise errors.UserError(f"{name} = {text}: expected a literal value") from error
 
 
 def _cast(name: str, type_: str, value: Any) -> Any:
@@ -244,11 +317,19 @@ def _cast(name: str, type_: str, value: Any) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if type_ == "float" and is_number and abs(value) <= sys.float_info.max:
         return float(value) + 0.0  # One zero: −0.0 is the same point.
-    if type_ == "int" and isinstance(value, int) and is_number:
+    if type_ == "int" and isinstance(value, int) and is_number and _is_short(value):
         return value
     if type_ in ("str", "bool") and type(value).__name__ == type_:
         return value
     is_row = isinstance(value, tuple | list)
-    if type_ == "tuple[int, ...]" and is_row and all(type(n) is int for n in value):
+    are_int = is_row and all(type(n) is int and _is_short(n) for n in value)
+    if type_ == "tuple[int, ...]" and are_int:
         return tuple(value)
-    raise errors.UserError(f"{name} = {value!r}: expected a value of type {type_}")
+    raise errors.UserError(
+        f"{name} = {errors.shown(value)}: expected a value of type {type_}"
+    )
+
+
+def _is_short(value: int) -> bool:
+    """Whether Python would write an integer; of thousands of digits it does not."""
+    return abs(value) <= sys.float_info.max

@@ -96,7 +96,7 @@ def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trai
     """Reads the rows of one point, as `load` does."""
     try:
         tables = [
-            {} if record.damage else _with_hours(store.rows(storage, record, name))
+            {} if record.damage else _with_hours(_table(storage, record, name))
             for name in ("rows", "validation")
         ]
     except store.Damaged as error:
@@ -232,6 +232,18 @@ def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float |
     return value if value is not None and math.isfinite(value) else None
 
 
+def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:
+    """Reads a table whose axes ascend; raises Damaged for any other."""
+    rows = store.rows(storage, record, name)
+    for axis in (*record.progress, "training_seconds"):
+        column = rows.get(axis, [])
+        if None in column or column != sorted(column):
+            raise store.Damaged(
+                f"{record.manifest[name]['name']}: {axis} does not ascend"
+            )
+    return rows
+
+
 def _with_hours(rows: store.Rows) -> store.Rows:
     """Adds the axis of training time in the unit of its budgets."""
     if "training_seconds" not in rows:
@@ -241,7 +253,7 @@ def _with_hours(rows: store.Rows) -> store.Rows:
 
 def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
     try:
-        return _with_hours(store.rows(storage, record, "test"))
+        return _with_hours(_table(storage, record, "test"))
     except store.Damaged:
         return {}
 
@@ -268,11 +280,13 @@ def _score(
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
-    values = [
-        value_at(one.table(rule.metric), axis, rule.metric, amount) for one in members
-    ]
     reasons = [_incomplete(one, axis, amount) for one in members]
+    values: list[float | None] = []
     if not any(reasons):
+        values = [
+            value_at(one.table(rule.metric), axis, rule.metric, amount)
+            for one in members
+        ]
         reasons = [
             _without_value(one, rule.metric, axis, amount) if value is None else None
             for one, value in zip(members, values, strict=True)
@@ -314,6 +328,7 @@ def _incomplete(one: Trained, axis: str, amount: float) -> str | None:
         return None
     failure = one.record.failure
     if failure:
-        return f"{failure['kind']} ({failure['type']}: {failure['message']})"
+        text = f"{failure['kind']} ({failure['type']}: {failure['message']})"
+        return errors.one_line(text)
     reached = one.record.progress.get(axis, 0)
     return f"trained to {reached:,.6g} {axis}" if reached else "not run"

@@ -2,7 +2,7 @@
 
 A record is a folder, `<storage>/<trainer>/<point id>/`:
 
-    point.gin                      the resolved point, written once
+    point.gin                      the resolved point
     manifest-0003.json             what attempt 3 has committed; the highest one counts
     state-0003-000017.npz          the trainer's state at its 17th commit
     rows-0003-000017.json.gz       all rows of training up to there, by column
@@ -156,7 +156,10 @@ def status(record: Record, stop: Mapping[str, float], code: str | None = None) -
 
 
 def declare(storage: files.Storage, trainer: str, point_id: str, gin_text: str) -> None:
-    """Writes a point's gin text, once; a record begins with it.
+    """Writes a point's gin text; a record begins with it.
+
+    Another text under its id was altered, or was written when the trainer had fewer
+    fields: it is replaced.
 
     Args:
         storage: of the records.
@@ -164,8 +167,10 @@ def declare(storage: files.Storage, trainer: str, point_id: str, gin_text: str) 
         point_id: of the point.
         gin_text: all of its bindings.
     """
-    with contextlib.suppress(FileExistsError):
+    try:
         storage.create(gin_text.encode(), trainer, point_id, "point.gin")
+    except FileExistsError:
+        storage.replace(gin_text.encode(), trainer, point_id, "point.gin")
 
 
 def gin_text(storage: files.Storage, trainer: str, point_id: str) -> str:
@@ -410,14 +415,7 @@ class Attempt:
             StorageError: storage has refused for `RETRY_SECONDS`; the record is as the
                 last commit left it.
         """
-        tables = {"rows": rows, "validation": validation, "test": test}
-        objects = {
-            part: encoding.pack_rows(table)
-            for part, table in tables.items()
-            if table is not None
-        }
-        if state is not None:
-            objects["state"] = encoding.pack_arrays(state)
+        objects = _packed(state, rows=rows, validation=validation, test=test)
         changes: dict[str, Any] = {"failure": failure}
         if progress is not None:
             changes["progress"] = dict(progress)
@@ -526,6 +524,20 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
     except files.StorageError:
         attempt.abandon()
         raise
+
+
+def _packed(
+    state: Sequence[np.ndarray] | None, **tables: Rows | None
+) -> dict[str, bytes]:
+    """Encodes the objects that a commit is given, by part."""
+    objects = {
+        name: encoding.pack_rows(table)
+        for name, table in tables.items()
+        if table is not None
+    }
+    return (
+        objects if state is None else objects | {"state": encoding.pack_arrays(state)}
+    )
 
 
 def _patiently(action: Callable[[], None]) -> None:

@@ -26,6 +26,7 @@ import gin
 import jax
 
 from bmg_sweeps import errors, files, pack, programs, store
+from bmg_sweeps import point as points
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,17 +50,21 @@ def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
 
     Args:
         trainer: name of a module in trainers/.
-        gin_text: imports it, and binds every field of its `Config`.
+        gin_text: binds every field of its `Config`, and nothing else.
 
     Returns:
         The trainer's module and the checked config.
 
     Raises:
-        ValueError: a binding is unknown, or the trainer's `check` refuses a value.
+        ValueError: a binding is unknown or no literal, or the trainer's `check` refuses
+            a value.
     """
     gin.clear_config()
-    gin.parse_config(gin_text)
+    # Not by gin, which imports whatever a text names, and reads the files it includes.
+    values = points.parse_bindings(trainer, gin_text)
     module = importlib.import_module(f"trainers.{trainer}")
+    for name, value in values.items():
+        gin.bind_parameter(f"{trainer}.{name}", value)
     config = module.Config()
     module.check(config)
     return module, config

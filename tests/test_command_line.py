@@ -131,7 +131,7 @@ def test_a_sweep_with_a_bad_point_is_refused(command, tmp_path, values, fragment
     ("body", "fragments"),
     [
         ("points = (", ["line", "never closed"]),
-        ("points = product(inner_steps=1)", ["TypeError"]),
+        ("points = product(inner_steps=1)", ["inner_steps = 1", "(1,)"]),
         ("points = zipped(seed=(1, 2), inner_steps=(1,))", ["one length"]),
         ("points = product(discount=(float('inf'),))", ["discount = inf", "literal"]),
         ("points = product(discont=(0.9,))", ["discont", "discount?"]),
@@ -238,7 +238,7 @@ SWEEP = Sweep(
     trainer="two_colors_actor_critic",
     scales={{"smoke": Scale(points, stop={{"env_steps": 10_000}})}},
     select=Select(metric="total_reward", mode="max", budgets={{"env_steps": 1}}),
-    methods={{"all": Method({{}}, tuned={{"seed": "seed"}})}},
+    methods={{"all": Method({{}}, tuned={{"inner_steps": "K"}})}},
 )
 """
 

@@ -16,8 +16,8 @@ from playwright import sync_api
 
 from bmg_sweeps import __main__ as command_line
 from bmg_sweeps import (
+    asking,
     charts,
-    commands,
     grid,
     page,
     paper,
@@ -698,7 +698,7 @@ def test_the_commands_mean_the_same_points():
     assert list(parsed) == verbs
     for verb in {*verbs} - {"rerun"}:
         for options in parsed[verb]:
-            assert commands._choice(options) == chosen.choice
+            assert asking.choice(options) == chosen.choice
     assert [o.budget for o in parsed["best"]] == [{"env_steps": 1000}, {"hours": 1}]
     assert [o.budget for o in parsed["rerun"]] == [{"env_steps": 1000}, {"hours": 1}]
     assert parsed["rerun"][0].seeds == (50, 51, 52, 53, 54)

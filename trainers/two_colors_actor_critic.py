@@ -91,7 +91,9 @@ def check(config: Config) -> None:
     every = two_colors_statistics.RECORD_EVERY
     divides = f"a divisor of {every}"
     require(config, ("rollout_length",), lambda v: every % v == 0, divides)
-    most = every // config.rollout_length - config.target_steps + 1
+    most = every // config.rollout_length
+    require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
+    most += 1 - config.target_steps
     require(config, ("inner_steps",), lambda v: v <= most, f"at most {most} at this L")
     for field, choices in _CHOICES.items():
         holds = functools.partial(operator.contains, choices)

@@ -12,14 +12,30 @@ from collections.abc import Callable
 from typing import Any
 
 
-def structure() -> Any:
+def structure(*, was: Any = None) -> Any:
     """Declares a field static: its value shapes the compiled program.
+
+    Args:
+        was: as for `data`.
 
     Returns:
         A dataclass field that `jax.tree_util.register_dataclass` keeps out of the
         leaves. Its values must be hashable.
     """
-    return dataclasses.field(metadata={"static": True})
+    return dataclasses.field(metadata={"static": True, "was": was})
+
+
+def data(*, was: Any) -> Any:
+    """Declares a plain field that a trainer did not always have.
+
+    Args:
+        was: a literal: the value that all points had, in effect, before there was the
+            field. Points of this value keep their ids, and so their records.
+
+    Returns:
+        A dataclass field.
+    """
+    return dataclasses.field(metadata={"was": was})
 
 
 def require(
