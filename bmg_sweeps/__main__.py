@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from bmg_sweeps import commands, errors, files, planning
+from bmg_sweeps import commands, errors, files, planning, training
 
 _MOST_SEEDS = 10_000
 
@@ -177,8 +177,8 @@ def _parser() -> argparse.ArgumentParser:
     add(commands.list_, sweep=None)
     add(commands.show, points).add_argument("--point", metavar="ID")
     several = {"sweep": "sweeps", "nargs": "+", "metavar": "sweep"}
-    add(commands.launch, points, running, tracking, **several)
-    one = add(commands.run, points)
+    add(training.launch, points, running, tracking, **several)
+    one = add(training.run, points)
     one.add_argument("--point", metavar="ID", required=True)
     one.add_argument("--retry", action="store_true")
     add(commands.status, points, nargs="?")
@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     add(commands.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")
     )
-    add(commands.rerun, points, running, tracking, budget)
+    add(training.rerun, points, running, tracking, budget)
     add(commands.track, points, tracking, **several).add_argument(
         "--workspace", action="store_true", help="save a W&B workspace of each sweep"
     )

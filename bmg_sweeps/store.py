@@ -415,14 +415,7 @@ class Attempt:
             StorageError: storage has refused for `RETRY_SECONDS`; the record is as the
                 last commit left it.
         """
-        tables = {"rows": rows, "validation": validation, "test": test}
-        objects = {
-            part: encoding.pack_rows(table)
-            for part, table in tables.items()
-            if table is not None
-        }
-        if state is not None:
-            objects["state"] = encoding.pack_arrays(state)
+        objects = _packed(state, rows=rows, validation=validation, test=test)
         changes: dict[str, Any] = {"failure": failure}
         if progress is not None:
             changes["progress"] = dict(progress)
@@ -531,6 +524,20 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
     except files.StorageError:
         attempt.abandon()
         raise
+
+
+def _packed(
+    state: Sequence[np.ndarray] | None, **tables: Rows | None
+) -> dict[str, bytes]:
+    """Encodes the objects that a commit is given, by part."""
+    objects = {
+        name: encoding.pack_rows(table)
+        for name, table in tables.items()
+        if table is not None
+    }
+    return (
+        objects if state is None else objects | {"state": encoding.pack_arrays(state)}
+    )
 
 
 def _patiently(action: Callable[[], None]) -> None:

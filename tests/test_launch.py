@@ -108,7 +108,7 @@ def test_a_launch_runs_every_point_to_the_stop_rule(undisturbed):
     for _, _, rows in records(sweep, storage).values():
         assert rows["env_steps"][-1] >= 300_000
     assert "8 done" in output
-    assert "W&B: 8" in output
+    assert "W&B: 9 offline runs" in output  # One for each point, and one of the sweep.
 
 
 def test_points_of_one_structure_compile_once_in_a_process(undisturbed):

@@ -7,13 +7,15 @@ import io
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 
-from bmg_sweeps import errors, files, manifests, store
+from bmg_sweeps import encoding, errors, files, manifests, store
 
 KEY = ("trainer", "0123456789ab")
 STOP = {"env_steps": 100}
@@ -425,6 +427,7 @@ MALFORMED = {
     "NaN": '{"attempt": 1, "progress": {"env_steps": NaN}}',
     "infinity": '{"attempt": 1, "progress": {"env_steps": 1e999}}',
     "negative": {"progress": {"env_steps": -1}},
+    "negative hours": {"progress": {"hours": -0.5}},
     "huge": {"progress": {"env_steps": 10**400}},
     "truth": {"progress": {"env_steps": True}},
     "words": {"progress": {"env_steps": "100"}},
@@ -436,17 +439,17 @@ MALFORMED = {
     "tries": {"failure": {"kind": "failed", "tries": "2"}},
     "frames": {"failure": {"kind": "failed", "tries": 1, "frames": 3}},
     "lease": {"lease": True},
-    "pid": {"lease": {"host": "a", "pid": 10**30, "started": 0.0, "expires": 0.0}},
+    "pid": {"lease": {"host": "a", "pid": 2**40, "started": 0.0, "expires": 0.0}},
     "no host": {"lease": {"pid": 1, "started": 0.0, "expires": 0.0}},
     "state": {"state": "state-0001-000001.npz"},
     "no size": {"state": {"name": "state-0001-000001.npz", "sha256": ""}},
     "parent": {"state": {"name": "../secret", "bytes": 6, "sha256": ""}},
     "absolute": {"rows": {"name": "/etc/passwd", "bytes": 6, "sha256": ""}},
-    "inner": {"rows": {"name": "rows-0001-000001.npz/../../a", "bytes": 6}},
+    "inner": {"rows": {"name": "rows-0001-000001.npz/a", "bytes": 6, "sha256": ""}},
     "other part": {
         "rows": {"name": "state-0001-000001.npz", "bytes": 6, "sha256": ""},
     },
-    "previous": {"previous": {"state": {"name": "../secret", "bytes": 6}}},
+    "previous": {"previous": {"state": {"name": "../a", "bytes": 6, "sha256": ""}}},
 }
 
 
@@ -468,6 +471,26 @@ def test_a_malformed_manifest_is_damage_of_one_line(storage, text):
     assert store.rows(storage, record) == {}
     commit(begin(storage), release=True)
     assert store.read(storage, *KEY).damage is None
+
+
+def test_a_manifest_that_is_too_large_is_not_even_read(storage, monkeypatch):
+    """Its size shows in the listing."""
+    commit(begin(storage), release=True)
+    monkeypatch.setattr(manifests, "MOST_BYTES", 100)
+    monkeypatch.setattr(files.Storage, "read", None)
+    assert store.read(storage, *KEY).damage.startswith(f"{MANIFEST}: of ")
+
+
+def test_a_table_that_swells_is_damage(storage, monkeypatch):
+    """What unpacks to far more than real rows do is not unpacked to its end."""
+    commit(begin(storage), release=True)
+    table = b'{"env_steps": [' + b" " * 10**6 + b"]}"
+    forge(storage, "rows", gzip.compress(table))
+    record = store.read(storage, *KEY)
+    assert store.rows(storage, record) == {"env_steps": []}
+    monkeypatch.setattr(encoding, "_MOST_TABLE_BYTES", 10**5)
+    with pytest.raises(store.Damaged, match="not whole, or of more than"):
+        store.rows(storage, record)
 
 
 def test_files_that_are_not_the_records_are_left_alone(storage):
@@ -511,22 +534,31 @@ def npz(compress=False, **arrays):
     return buffer.getvalue()
 
 
-def longer_than_it_is():
-    """An array of 8 bytes whose header claims 8 TB."""
-    data = npz(**{"0": np.zeros(1)})
-    return data.replace(
-        b"'shape': (1,), }" + 12 * b" ", b"'shape': (1000000000000,), }"
-    )
+def archive(descr, shape, content):
+    """A state of one array, whose header says what it likes."""
+    member, whole = io.BytesIO(), io.BytesIO()
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(member, header)
+    with zipfile.ZipFile(whole, "w") as file:
+        file.writestr("0.npy", member.getvalue() + content)
+    return whole.getvalue()
+
+
+def pickled():
+    """A pickle of just the length that an array of its shape would have."""
+    content = pickle.dumps(np.array([{"a": 1}], dtype=object))
+    content += bytes(-len(content) % 8)
+    return archive("|O", (len(content) // 8,), content)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        npz(**{"0": np.array([{"a": 1}], dtype=object)}),
+        pickled(),
         npz(a=np.zeros(1)),
         npz(**{"1": np.zeros(1), "0": np.zeros(1)}),
         npz(compress=True, **{"0": np.zeros(10**6)}),
-        longer_than_it_is(),
+        archive("<f8", (10**12,), bytes(8)),  # Of 8 TB, it says.
         b"PK, but no archive",
         b"",
     ],
@@ -545,7 +577,6 @@ def test_a_state_that_is_not_arrays_is_damage_and_runs_no_code(storage, data):
 @pytest.mark.parametrize(
     "data",
     [
-        gzip.compress(bytes(10**8)),
         gzip.compress(b'{"env_steps": [1], "total_reward": [NaN]}'),
         gzip.compress(b'{"env_steps": [1e999]}'),
         gzip.compress(b'{"env_steps": [1, 2], "total_reward": [1]}'),
@@ -556,7 +587,6 @@ def test_a_state_that_is_not_arrays_is_damage_and_runs_no_code(storage, data):
         b"no gzip",
     ],
     ids=[
-        "bomb",
         "NaN",
         "infinity",
         "ragged",
@@ -675,6 +705,32 @@ def test_a_commit_outlasts_writes_that_fail_for_a_while(storage, refusals):
     assert not refusals
     assert record.progress == {"env_steps": 20}
     assert record.manifest["previous"]["progress"] == {"env_steps": 10}
+
+
+def refuse(path):
+    raise OSError(5, "Input/output error")
+
+
+def test_a_deletion_that_fails_does_not_undo_a_commit(storage, monkeypatch):
+    """The commit stands, once; the next one deletes what was left."""
+    attempt = begin(storage)
+    commit(attempt, 10)
+    commit(attempt, 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        commit(attempt, 30)
+    previous = store.read(storage, *KEY).manifest["previous"]
+    assert previous["progress"] == {"env_steps": 20}
+    assert len([name for name in names(storage) if name.startswith("state")]) == 3
+    commit(attempt, 40)
+    assert len([name for name in names(storage) if name.startswith("state")]) == 2
+
+
+def test_every_refusal_of_a_disk_is_one_kind_of_error(storage, monkeypatch):
+    """Also that of deleting a temporary file."""
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(files.StorageError, match="Input/output error"):
+        storage.create(b"", "object")
 
 
 def test_a_point_is_let_go_of_where_storage_keeps_failing(

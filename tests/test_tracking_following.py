@@ -1,5 +1,6 @@
 """Following a launch: exported as it goes, and a child process that may do anything."""
 
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -156,8 +157,9 @@ def test_two_at_once_write_each_run_once(storage, chosen):
         tracking.following(storage, [chosen], "offline") as second,
     ):
         for p in points:
-            tracked.commit(storage, p, 500)
-        lines = [first.finish(), second.finish()]
+            tracked.commit(storage, p, 200)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            lines = pool.map(lambda one: one.finish(), (first, second))
     assert [line.split(";")[0] for line in lines] == ["W&B: 5 offline runs"] * 2
     ids = [*(p.id for p in points), sweeps.run_id(storage, chosen)]
     assert tracked.folders(storage) == sorted(ids)

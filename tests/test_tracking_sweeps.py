@@ -7,7 +7,7 @@ import types
 import pytest
 import tracked
 
-from bmg_sweeps import errors, files, planning, report, selection, tracking
+from bmg_sweeps import __main__, errors, files, planning, report, selection, tracking
 from bmg_sweeps.tracking import points, runs, sweeps, workspace
 
 BUDGETS = [40_000.0 * (i + 1) for i in range(10)]
@@ -112,7 +112,7 @@ def test_its_tables_are_those_of_the_report(exported, run):
     assert first[column("total_reward ±")] == pytest.approx(39 * 0.5**0.5)
     left_out = _table(exported.storage, summary, "Left out")
     (row,) = left_out["data"]
-    assert "out of memory" in row[-1]
+    assert "no file ~/x" in row[-1]
     assert summary["points/failed"] == 1
 
 
@@ -142,9 +142,13 @@ def test_its_artifact_has_the_best_configurations(exported, run):
     assert last["budget"] == {"env_steps": 400_000.0}
     assert last["mean"] == 39 * 3.5
     assert last["configuration"]["entropy_weight"] == 0.2
-    gin = texts["env_steps/400000/fixed_epsilon.gin"]
-    assert "two_colors_actor_critic.entropy_weight = 0.2" in gin
     assert len(texts) == 41
+    for one in best:
+        budget = one["budget"]["env_steps"]
+        gin = texts[f"env_steps/{budget:g}/{runs.name_of(one['method'])}.gin"]
+        for field in ("entropy_weight", "update_kind", "meta_entropy_weight"):
+            value = one["configuration"][field]
+            assert f"two_colors_actor_critic.{field} = {value!r}\n" in gin
 
 
 def test_its_files_are_found_from_the_folder_of_runs(exported, run, monkeypatch):
@@ -194,18 +198,6 @@ def test_it_is_replaced_when_a_record_has_changed(tmp_path):
     assert len(list(staged)) == 1
 
 
-def test_it_is_made_again_without_memory(tmp_path):
-    """Under the same id, so that online it takes the place of what was there."""
-    storage, chosen = files.open_storage(str(tmp_path / "runs")), tracked.figure_2()
-    _train(storage, chosen)
-    tracking.export(storage, [chosen], "offline")
-    before = tracked.folders(storage)
-    for path in pathlib.Path(storage.root, "wandb", "exported").iterdir():
-        path.unlink()
-    tracking.export(storage, [chosen], "offline")
-    assert tracked.folders(storage) == before
-
-
 def test_another_storage_or_choice_is_another_run(tmp_path):
     chosen = tracked.figure_2()
     some = planning.choose("figure_2", planning.Choice(where={"seed": "0"}))
@@ -220,7 +212,8 @@ def test_without_budgets_there_is_no_run(tmp_path):
     storage = files.open_storage(str(tmp_path / "runs"))
     chosen = planning.choose("figure_2", planning.Choice(stop={"hours": 1.0}))
     tracked.commit(storage, chosen.points[0], 3)
-    tracking.export(storage, [chosen], "offline")
+    line = tracking.export(storage, [chosen], "offline")
+    assert "not exported" not in line
     assert tracked.folders(storage) == [chosen.points[0].id]
 
 
@@ -282,7 +275,7 @@ def test_validations_have_their_own_axis_in_the_workspace():
 
 def test_a_workspace_needs_a_login(exported, monkeypatch):
     monkeypatch.delenv("WANDB_API_KEY")
-    with pytest.raises(errors.UserError, match="wandb login"):
+    with pytest.raises(errors.UserError, match="expected a W&B login"):
         tracking.save_workspace(exported.storage, [exported.chosen])
 
 
@@ -312,13 +305,32 @@ def test_a_workspace_is_saved_in_place_of_the_former(exported, monkeypatch):
     assert views == {"nw-view0-v": "figure_2 (smoke)"}
 
 
+def test_the_command_makes_all_runs_again(exported, monkeypatch, capsys):
+    """Also those whose memory was deleted; and says where they are."""
+    monkeypatch.setenv("HOME", str(exported.home))
+    before = tracked.folders(exported.storage)
+    for path in pathlib.Path(exported.storage.root, "wandb", "exported").iterdir():
+        path.unlink()
+    command = ["track", "figure_2", "--storage", exported.storage.uri]
+    assert __main__.main([*command, "--wandb", "offline"]) == 0
+    assert capsys.readouterr().out.strip() == exported.line
+    assert tracked.folders(exported.storage) == before
+    monkeypatch.delenv("WANDB_API_KEY")
+    assert __main__.main([*command, "--workspace"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.strip() == exported.line
+    assert captured.err.count("\n") == 1
+    assert "wandb login" in captured.err
+
+
 def _train(storage, chosen):
     """Seeds gain 1 and 2 a row, twice more with the second ε; the last point failed."""
     *done, last = chosen.points
     for p in done:
         gain = 1 + p.values["seed"] + 2 * (p.values["entropy_weight"] == 0.2)
         tracked.commit(storage, p, 40, gain=gain, evaluations=2)
-    tracked.commit(storage, last, 3, failure=tracked.failure("failed", "out of memory"))
+    failure = tracked.failure("failed", f"no file {pathlib.Path.home()}/x")
+    tracked.commit(storage, last, 3, failure=failure)
 
 
 def _run_id(storage):

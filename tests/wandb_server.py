@@ -19,7 +19,9 @@ class Server:
         self.runs = {}  # Variables of the last upsert, by run id.
         self.lines = {}  # History by run id and line.
         self.files = {}  # Of artifacts, by name.
-        self.dies_with = None  # A run whose history is not received, nor what follows.
+        self.dies_with = (
+            None  # A run of which the first part is received and not answered.
+        )
         self.is_dead = False
         self.url = None
 
@@ -32,11 +34,9 @@ class Server:
 
     def stream(self, run_id, sent):
         """Receives a part of a run's files."""
-        if run_id == self.dies_with:
-            self.is_dead = True
-            return
         history = sent.get("files", {}).get("wandb-history.jsonl")
         if history:
+            self.is_dead = run_id == self.dies_with
             lines = self.lines.setdefault(run_id, {})
             if history["offset"] == 0:
                 lines.clear()

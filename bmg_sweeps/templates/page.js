@@ -129,8 +129,8 @@
     const spread = deviation ? " ± %{customdata:,.3~r}" : "";
     return {
       x: data.amounts[amounts], y: mean, customdata: deviation, type: "scatter",
-      mode: "lines+markers", text: plain(`${one.method} ${one.label}`),
-      hovertemplate: `%{text}<br>%{y:,.5~r}${spread} at %{x:,.6~r}<extra></extra>`,
+      mode: "lines+markers", meta: [plain(`${one.method} ${one.label}`)],
+      hovertemplate: `%{meta[0]}<br>%{y:,.5~r}${spread} at %{x:,.6~r}<extra></extra>`,
       line: { color, width: 2, dash: dash.map((n) => `${n}px`).join(",") || "solid" },
       marker: { color, size: 7, symbol: marker[0], maxdisplayed: 7 },
     };
@@ -145,8 +145,8 @@
     const color = colorOfMethod(one.method);
     return {
       x: [one.at], y: [one.mean], type: "scatter", mode: "markers", cliponaxis: false,
-      text: plain(`${one.method}, published`),
-      hovertemplate: "%{text}<br>%{y:,.5~r} at %{x:,.6~r}<extra></extra>",
+      meta: [plain(`${one.method}, published`)],
+      hovertemplate: "%{meta[0]}<br>%{y:,.5~r} at %{x:,.6~r}<extra></extra>",
       marker: { color, size: 12, symbol: "star-open", line: { width: 1.5 } },
       error_y: { array: [one.deviation ?? 0], visible: one.deviation !== null,
                  color, thickness: 1.5, width: 5 },

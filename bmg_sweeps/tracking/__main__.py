@@ -5,8 +5,8 @@ dead; then everything, and answers with a line for the terminal.
 """
 
 import contextlib
+import json
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -26,7 +26,8 @@ def main() -> None:
     # What W&B prints must not be taken for an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    plan = pickle.load(sys.stdin.buffer)
+    plan = json.loads(sys.stdin.buffer.readline())
+    plan["chosen"] = [follow.from_json(one) for one in plan["chosen"]]
     storage = files.open_storage(plan.pop("storage"))
     is_over = threading.Event()
     threading.Thread(target=_wait, args=(is_over,), daemon=True).start()

@@ -8,8 +8,9 @@ closing its standard input. A child that dies or hangs costs some seconds at the
 """
 
 import contextlib
+import dataclasses
+import json
 import os
-import pickle
 import queue
 import shlex
 import signal
@@ -17,9 +18,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from bmg_sweeps import files, paths
+from bmg_sweeps import files, paths, planning
 from bmg_sweeps.planning import Chosen
+from bmg_sweeps.point import Point
 
 POLL_SECONDS = 15.0  # Between two looks at the records, at least.
 SILENCE_SECONDS = 90.0  # Of a child that is asked to end; a run takes less online.
@@ -112,16 +115,43 @@ def following(
     words = ["track", *(one.name for one in chosen), *chosen[0].choice.arguments()]
     words += ["--storage", storage.uri]
     command = "python -m bmg_sweeps " + shlex.join(words)
-    plan = {"storage": storage.uri, "chosen": list(chosen), "mode": mode}
+    plan = {"storage": storage.uri, "mode": mode}
+    plan["chosen"] = [_as_json(one) for one in chosen]
     plan |= {"with_sweeps": with_sweeps, "poll_seconds": POLL_SECONDS}
     if mode == "off":
         yield _Nobody()
         return
-    follower = Follower(_start(), pickle.dumps(plan), command)
+    follower = Follower(_start(), json.dumps(plan).encode() + b"\n", command)
     try:
         yield follower
     finally:
         follower.kill()
+
+
+def _as_json(one: Chosen) -> dict[str, Any]:
+    """Writes what `from_json` reads: the sweep by its name, the points by value."""
+    points = [[p.trainer, p.values] for p in one.points]
+    choice = dataclasses.asdict(one.choice)
+    return {"name": one.name, "points": points, "stop": one.stop, "choice": choice}
+
+
+def from_json(data: dict[str, Any]) -> Chosen:
+    """Rebuilds a chosen sweep in the child process."""
+    choice = data["choice"]
+    return Chosen(
+        name=data["name"],
+        sweep=paths.load_sweep(data["name"]),
+        points=tuple(Point(t, _with_tuples(v)) for t, v in data["points"]),
+        stop=data["stop"],
+        choice=planning.Choice(
+            **choice | {key: tuple(choice[key]) for key in ("gin", "seeds")}
+        ),
+    )
+
+
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no tuples, which are what points have."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
 
 def _start() -> subprocess.Popen:

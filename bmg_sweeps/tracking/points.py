@@ -11,7 +11,7 @@ from bmg_sweeps import files, grid, planning, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 from bmg_sweeps.tracking import memory
-from bmg_sweeps.tracking.runs import Content, Run
+from bmg_sweeps.tracking.runs import Content, Run, without_home
 
 SPLITS = ("validation", "test")  # Tables beside that of the rows, with their own axis.
 
@@ -132,5 +132,4 @@ def _failure(record: store.Record) -> str:
     """Says why the last attempt ended early, without the name of the user's home."""
     if not record.failure:
         return ""
-    text = "{kind}: {type}: {message}".format(**record.failure)
-    return text.replace(str(pathlib.Path.home()), "~")
+    return without_home("{kind}: {type}: {message}".format(**record.failure))

@@ -105,6 +105,11 @@ def name_of(text: str) -> str:
     return re.sub(r"\W+", "_", spelled, flags=re.ASCII).strip("_")
 
 
+def without_home(text: str) -> str:
+    """Writes ~ for the user's home, which bears their name; errors may tell of it."""
+    return text.replace(str(pathlib.Path.home()), "~")
+
+
 def _spelled(symbol: str) -> str:
     """Names a Greek letter or a sign, each as the last word of its Unicode name."""
     return f" {unicodedata.name(symbol, 'symbol').split()[-1].lower()} "
@@ -213,7 +218,7 @@ def _as_wandb(table: Table) -> Any:
             cells += [[_part(cell, "deviation") for cell in column]]
         else:
             columns.append(name)
-            cells.append(column)
+            cells.append([without_home(cell) for cell in column])
     data = [list(row) for row in zip(*cells, strict=True)]
     return wandb.Table(columns=columns, data=data, allow_mixed_types=True)
 

@@ -44,7 +44,6 @@ def describe(
     notes = _notes(chosen)
     known = memory.remembered(storage, run_id(storage, chosen))
     counts = {f"points/{s}": statuses.count(s) for s in sorted(set(statuses))}
-    manifests = [_shown(record) for record in own]
     return Run(
         id=run_id(storage, chosen),
         group=name,
@@ -55,7 +54,7 @@ def describe(
         config=config,
         is_running="running" in statuses,
         is_failed=False,
-        digest=memory.digest([manifests, counts, config, notes]),
+        digest=memory.digest([[_shown(r) for r in own], counts, config, notes]),
         remembered=known,
         load=functools.partial(_load, storage, chosen, counts),
     )
