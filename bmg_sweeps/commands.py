@@ -101,7 +101,7 @@ def report_(options: argparse.Namespace) -> None:
     name = f"{_report_name(options, chosen)}.png"
     options.storage.replace(png, "reports", name)
     if options.format == "text":
-        asking.say(f"Curves: {options.storage.path('reports', name)}")
+        asking.say(f"Curves: {_in_reports(options, name)}")
 
 
 def _report_all(options: argparse.Namespace) -> None:
@@ -119,7 +119,7 @@ def _report_all(options: argparse.Namespace) -> None:
 
     data = page.index(entries, asking.using(options)).encode()
     options.storage.replace(data, "reports", "index.html")
-    asking.say(f"Reports: {options.storage.path('reports', 'index.html')}")
+    asking.say(f"Reports: {_in_reports(options, 'index.html')}")
 
 
 def _write_html(options, chosen, trained, results) -> str:
@@ -129,7 +129,12 @@ def _write_html(options, chosen, trained, results) -> str:
     name = f"{_report_name(options, chosen)}.html"
     data = page.page(chosen, trained, results, _heading(options, chosen)).encode()
     options.storage.replace(data, "reports", name)
-    return options.storage.path("reports", name)
+    return _in_reports(options, name)
+
+
+def _in_reports(options: argparse.Namespace, name: str) -> str:
+    """Says where a report is, from where the user is."""
+    return f"{options.storage.uri.rstrip('/')}/reports/{name}"
 
 
 def _report_name(options: argparse.Namespace, chosen: planning.Chosen) -> str:

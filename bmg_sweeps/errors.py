@@ -67,7 +67,8 @@ def public(text: str) -> str:
         The same with "~" for their home folder, and for the value of an environment
         variable that is named like a secret, the variable's name.
     """
-    for name, value in os.environ.items():
+    variables = sorted(os.environ.items(), key=lambda item: len(item[1]), reverse=True)
+    for name, value in variables:  # The longest first: one may begin with another.
         if len(value) >= _LEAST_SECRET and _SECRET.search(name):
             text = text.replace(value, f"${name}")
     home = str(pathlib.Path.home())

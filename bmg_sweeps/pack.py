@@ -347,7 +347,7 @@ def _device() -> str:
     return f"cpu, {platform.machine()}"
 
 
-_FOLDERS = re.compile(r"(?<![\w.:/])~?/(?:[^\s/'\"]+/)*")
+_FOLDERS = re.compile(r"(?:~|(?<![\w.:/]))/(?:[^\s/'\"]+/)+")
 
 
 def _public(text: str) -> str:

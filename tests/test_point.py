@@ -331,3 +331,73 @@ def test_the_shipped_trainer_s_structure_has_its_steps_and_not_its_rates(monkeyp
     }
     names = ("inner_steps", "target_steps", "hidden_sizes", "learning_rate", "seed")
     assert [is_structure[n] for n in names] == [True, True, True, False, False]
+
+
+def with_field(toy, declaration, value):
+    """Adds a field to the toy, in its source and in its .gin."""
+    (toy / "toy.py").write_text(f"{TRAINER}    new: {declaration}\n")
+    (toy / "toy.gin").write_text(f"{GIN}toy.new = {value}\n")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "value"),
+    [
+        ("float = data(was=0)", "0.0"),
+        ("float = data(was=-0.5)", "-0.5"),
+        ("int = config.structure(was=7)", "7"),
+        ("bool = data(was=False)", "False"),
+        ("str = structure(was='plain')", "'plain'"),
+        ("tuple[int, ...] = structure(was=(1, 2))", "[1, 2]"),
+    ],
+)
+def test_a_field_added_later_keeps_the_ids_of_points_at_its_old_value(
+    toy, declaration, value
+):
+    """Theirs is the id from before there was the field; the text binds it, though."""
+    before, of_any_seed = resolve().id, resolve().configuration().id
+    with_field(toy, declaration, value)
+    assert resolve().id == before
+    assert resolve().configuration().id == of_any_seed
+    assert "toy.new = " in point.gin_text(resolve())
+
+
+@pytest.mark.parametrize(
+    ("declaration", "value"),
+    [
+        ("float = data(was=0)", "0.1"),
+        ("int = structure(was=7)", "8"),
+        ("bool = data(was=False)", "True"),
+        ("int", "7"),  # Says nothing of old records.
+        ("int = structure()", "7"),
+    ],
+)
+def test_another_value_of_a_field_added_later_is_another_point(toy, declaration, value):
+    """As is every value of a field that says nothing of old records."""
+    before = resolve().id
+    with_field(toy, declaration, value)
+    assert resolve().id != before
+
+
+def test_a_field_added_later_is_part_of_the_structure_or_not(toy):
+    """As it is declared, whatever its old value."""
+    with_field(toy, "int = structure(was=7)", "7")
+    assert point.fields("toy")["new"].is_structure
+    with_field(toy, "int = data(was=8)", "8")
+    assert not point.fields("toy")["new"].is_structure
+
+
+@pytest.mark.parametrize(
+    ("declaration", "problem"),
+    [
+        ("int = data(was='a')", "new: was = 'a': expected a value of type int"),
+        ("int = data(was=1.5)", "new: was = 1.5: expected a value of type int"),
+        ("float = structure(was=True)", "new: was = True: expected a value of type"),
+        ("int = data(was=len('a'))", "new: was = len('a'): expected a literal value"),
+    ],
+)
+def test_an_old_value_that_the_field_cannot_have_is_refused(toy, declaration, problem):
+    """The message names the trainer's file, the line and the field."""
+    with_field(toy, declaration, "1")
+    text = message(resolve)
+    assert text.startswith(f"trainer file {toy / 'toy.py'}, line ")
+    assert problem in text

@@ -1,0 +1,204 @@
+"""What is kept and shown holds nothing of the user's environment, and runs nothing."""
+
+import ast
+import os
+import pathlib
+
+import pytest
+import toy_checkout
+from toy_points import run_all
+
+from bmg_sweeps import __main__, errors, files, paths, planning, point, store
+
+SECRETS = {
+    "WANDB_API_KEY": "ca9a52ee" * 5,  # Of the form of one.
+    "AWS_SECRET_ACCESS_KEY": "canary/secret+of=AWS",
+    "MY_TOKEN": "canary-token",
+}
+SECRETS |= {"MY_PASSWORD": SECRETS["MY_TOKEN"] + "-too"}  # Begins with another.
+PLAIN = {"USER": "canaryuser", "LOGNAME": "canaryuser", "EDITOR": "canaryeditor"}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, toy):
+    """A user with secrets, in a folder of their home, with a toy and its sweep."""
+    folder = tmp_path / "canaryhome"
+    (folder / "work" / "gin").mkdir(parents=True)
+    for name in [n for n in os.environ if n.startswith(("WANDB_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    for name, value in ({"HOME": str(folder)} | SECRETS | PLAIN).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folder / "work")
+    pathlib.Path("gin", "toy_trainer.gin").write_text(toy_checkout.GIN)
+    points = "product(seed=(0, 1, 2))"
+    pathlib.Path("mine.py").write_text(
+        toy_checkout.SWEEP.format(points=points, env_steps=60)
+    )
+    monkeypatch.setattr(paths, "TRAINERS", pathlib.Path(toy.__file__).parent)
+    monkeypatch.setattr(paths, "GIN", folder / "work" / "gin")
+    return folder
+
+
+@pytest.fixture
+def leaking(home, toy):
+    """Records of three points; the second one failed, and said all that it knew."""
+    storage = files.open_storage("runs")
+    points = planning.choose("mine.py", planning.Choice()).points
+    for p in points:
+        store.declare(storage, p.trainer, p.id, point.gin_text(p))
+    stop = {"env_steps": 60}
+    first, second, third = (p.id for p in points)
+    run_all(storage, {first: stop})
+    toy.FAILURES += 2 * [RuntimeError(f"{home}/data/file, {home}: {SECRETS}")]
+    run_all(storage, {second: stop})
+    run_all(storage, {third: stop}, launch=planning.provenance())
+    assert not toy.FAILURES
+    return storage
+
+
+def main(capsys, *arguments):
+    """Runs a command; returns its output and errors, together."""
+    assert __main__.main([*arguments, "--storage", "runs"]) == 0
+    return "".join(capsys.readouterr())
+
+
+def canaries(home):
+    """All that must be nowhere."""
+    return [*SECRETS.values(), *PLAIN.values(), str(home), home.name]
+
+
+def found(texts, home):
+    """The canaries that are somewhere, and where."""
+    return [
+        (canary, where)
+        for where, data in texts.items()
+        for canary in canaries(home)
+        if canary.encode() in data
+    ]
+
+
+def test_nothing_of_the_environment_is_kept_or_shown(leaking, home, capsys):
+    """Every byte of records, reports and offline W&B runs, and of all output."""
+    commands = [["status"], ["show"], *(["show", "--point", i] for i in ids())]
+    formats = ("text", "csv", "markdown", "html")
+    commands += [["report", "--format", name] for name in formats]
+    commands += [["track", "--wandb", "offline"]]
+    shown = {str(c): main(capsys, c[0], "mine.py", *c[1:]).encode() for c in commands}
+    kept = {
+        str(p): p.read_bytes() for p in pathlib.Path("runs").rglob("*") if p.is_file()
+    }
+    assert any(name.endswith(".wandb") for name in kept)
+    assert any(name.endswith(".html") for name in kept)
+    assert found(kept | shown, home) == []
+    assert b"failed: RuntimeError" in shown["['status']"]
+
+
+def ids():
+    return [p.id for p in planning.choose("mine.py", planning.Choice()).points]
+
+
+def test_a_message_says_what_it_left_out(leaking):
+    """The name of each variable; the reader can tell what was meant."""
+    record = store.read(leaking, "toy_trainer", ids()[1])
+    message = record.failure["message"]
+    assert message.startswith("file, ~: {'WANDB_API_KEY': '$WANDB_API_KEY'")
+    assert all(f"'{name}': '${name}'" in message for name in SECRETS)
+
+
+def test_a_pack_that_raises_says_no_secrets(home, toy, monkeypatch):
+    """Why points left it is in their records, too."""
+    storage = files.open_storage("runs")
+    points = planning.choose("mine.py", planning.Choice()).points
+    for p in points:
+        store.declare(storage, p.trainer, p.id, point.gin_text(p))
+
+    once = [RuntimeError(f"{home}/data/file: {SECRETS['MY_TOKEN']}")]
+    real = toy.init
+
+    def init(*arguments):
+        if once:
+            raise once.pop()
+        return real(*arguments)
+
+    monkeypatch.setattr(toy, "init", init)
+    monkeypatch.setattr("bmg_sweeps.programs._COMPILED", {})
+    run_all(storage, {p.id: {"env_steps": 60} for p in points}, pack=3)
+    record = store.read(storage, "toy_trainer", points[0].id)
+    assert record.provenance["left_pack"] == "RuntimeError: file: $MY_TOKEN"
+
+
+def test_a_report_of_a_storage_at_home_does_not_say_whose(leaking, home, capsys):
+    """The shell knows what ~ is."""
+    storage = str(home / "work" / "runs")
+    arguments = ["report", "mine.py", "--storage", storage, "--format", "markdown"]
+    assert __main__.main(arguments) == 0
+    output = capsys.readouterr().out
+    assert "--storage ~/work/runs" in output
+    assert found({"output": output.encode()}, home) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{home}", "~"),
+        ("{home}/x", "~/x"),
+        ("{home}2/x", "{home}2/x"),  # Another user's.
+        ("{home}-old", "{home}-old"),
+        ("a canary-token-too.", "a $MY_PASSWORD."),
+        ("canaryeditor", "canaryeditor"),  # EDITOR is not named like a secret.
+        ("true", "true"),
+    ],
+)
+def test_what_is_the_users_own_is_left_out_and_nothing_else(
+    home, monkeypatch, text, expected
+):
+    """Whole names only, and no words that happen to be values."""
+    monkeypatch.setenv("IS_SECRET", "true")
+    assert errors.public(text.format(home=home)) == expected.format(home=home)
+
+
+SOURCES = [
+    path
+    for folder in ("bmg_sweeps", "trainers", "sweeps", "benchmarks", "deploy")
+    for path in sorted((paths.ROOT / folder).rglob("*.py"))
+]
+UNPICKLING = {"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve", "yaml"}
+EXECUTING = {"eval", "exec", "compile", "__import__"}
+
+
+def imported(tree):
+    """The packages that a module imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").split(".")[0]
+
+
+def called(tree):
+    """The calls of a module as text, each with the names of its keywords' values."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            keywords = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            yield ast.unparse(node.func), keywords
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_no_module_unpickles(path):
+    """Nor reads anything else that can hold code: states are arrays, all else text."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not UNPICKLING & {*imported(tree)}
+    for function, keywords in called(tree):
+        assert keywords.get("allow_pickle", "False") == "False", function
+        assert function not in ("np.load", "numpy.load", "jnp.load")
+
+
+def test_only_sweep_files_are_executed():
+    """Text becomes code in one place, where users hand in their own file."""
+    executing = {
+        (path.name, function)
+        for path in SOURCES
+        for function, _ in called(ast.parse(path.read_text(encoding="utf-8")))
+        if function in EXECUTING
+    }
+    assert executing == {("paths.py", "compile"), ("paths.py", "exec")}
