@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import io
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -184,20 +184,16 @@ def _methods_table(chosen: Chosen, result: Selection) -> list[Table]:
         middle = intervals.interquartile_mean(scores)
         ours = sign * scores
         chances = [
-            _interval(
-                intervals.probability_of_improvement(ours, sign * others), "{:.2f}"
-            )
-            if other != method
-            else "–"
+            "–" if other == method else _chance(ours, sign * others)
             for other, others in matrices.items()
-            if others.shape[1] == scores.shape[1]
         ]
-        rows.append((method, _interval(middle, "{:,.4g}"), *chances))
+        rows.append((method, _interval(middle, tables.suffixed), *chances))
     versus = [f"P(better than {method})" for method in matrices]
     notes = (
         f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
         f"intervals of a stratified bootstrap over {rule.over[0]}s. Few runs make wide "
-        f"intervals, and two or three make ones that are too narrow.",
+        f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
+        f"called 95 % hold the truth in about 50, 74 and 91 %.",
     )
     title = f"Methods at {tables.amount(last)} {result.axis}"
     columns = ("method", "interquartile mean", *versus)
@@ -207,7 +203,8 @@ def _methods_table(chosen: Chosen, result: Selection) -> list[Table]:
 def _chance(ours: np.ndarray, others: np.ndarray) -> str:
     if ours.shape[1] != others.shape[1]:
         return "other tasks"
-    return _interval(intervals.probability_of_improvement(ours, others), "{:.2f}")
+    found = intervals.probability_of_improvement(ours, others)
+    return _interval(found, "{:.2f}".format)
 
 
 def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
@@ -227,9 +224,8 @@ def _task(rule: grid.Select, point: Point) -> tuple:
     return tuple(point.values[field] for field in rule.over[1:])
 
 
-def _interval(found: intervals.Interval, form: str) -> str:
-    low, high = form.format(found.low), form.format(found.high)
-    return f"{form.format(found.estimate)} [{low}, {high}]"
+def _interval(found: intervals.Interval, written: Callable[[float], str]) -> str:
+    return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"
 
 
 def _scores_table(chosen: Chosen, result: Selection) -> Table:
@@ -293,4 +289,4 @@ def _provenance_table(trained: Sequence[Trained]) -> Table:
 
 def _median(seconds: Iterable[float]) -> str:
     known = [s for s in seconds if s > 0]
-    return f"{statistics.median(known):.3g}, median" if known else "–"
+    return f"{tables.suffixed(statistics.median(known))}, median" if known else "–"

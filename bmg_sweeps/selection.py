@@ -14,7 +14,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bmg_sweeps import errors, files, grid, store
+from bmg_sweeps import errors, files, grid, planning, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
@@ -331,4 +331,4 @@ def _incomplete(one: Trained, axis: str, amount: float) -> str | None:
         text = f"{failure['kind']} ({failure['type']}: {failure['message']})"
         return errors.one_line(text)
     reached = one.record.progress.get(axis, 0)
-    return f"trained to {reached:,.6g} {axis}" if reached else "not run"
+    return f"trained to {planning.amount(reached)} {axis}" if reached else "not run"

@@ -69,7 +69,7 @@ def exact(estimate: Estimate) -> str:
 
 def short(estimate: Estimate) -> str:
     """Writes both with three digits and a suffix: 1.77M ± 60.3k."""
-    return " ± ".join(_suffixed(part) for part in _parts(estimate))
+    return " ± ".join(suffixed(part) for part in _parts(estimate))
 
 
 def _parts(estimate: Estimate) -> list[float]:
@@ -83,7 +83,7 @@ def amount(amount: float) -> str:
 
 def signed(difference: float) -> str:
     """Writes a difference with its sign and three digits: +3.1k."""
-    text = _suffixed(difference)
+    text = suffixed(difference)
     return text if text.startswith("-") else f"+{text}"
 
 
@@ -93,7 +93,8 @@ def _markdown_row(row: Sequence[Cell]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _suffixed(number: float) -> str:
+def suffixed(number: float) -> str:
+    """Writes three digits and a suffix: 1.77M."""
     for factor, suffix in ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
         digits = f"{number / factor:.3g}"
         if abs(float(digits)) < 1000:  # After rounding: 999.6 is 1k.

@@ -227,6 +227,29 @@ def test_methods_are_compared_at_the_last_budget(storage):
     assert (b[2], b[3]) == ("1.00 [1.00, 1.00]", "–")
 
 
+def test_methods_on_other_tasks_are_not_compared(storage):
+    """A has been trained on two games and B on one: its cells say so, and stay cells."""
+    rule = dataclasses.replace(SWEEP.select, over=("seed", "game"), test=None)
+    sweep = dataclasses.replace(SWEEP, select=rule)
+    games = {"a": ("x", "y"), "b": ("x",)}
+    points = [
+        toy_point(0.1, seed, kind=kind, game=game)
+        for kind in games
+        for game in games[kind]
+        for seed in (0, 1)
+    ]
+    for p in points:
+        record(storage, p, [1, 2])
+    trained, results = select(storage, *points, sweep=sweep)
+    chosen = planning.Chosen("toy", sweep, tuple(points), STOP)
+    made = report.make(chosen, trained, [results["meta_updates"]])
+    (table,) = [table for table in made if table.title.startswith("Methods")]
+    assert [row[2:] for row in table.rows] == [
+        ("–", "other tasks"),
+        ("other tasks", "–"),
+    ]
+
+
 @pytest.mark.parametrize("runs", [{"a": (1, 2)}, {"a": (1, 2), "b": (3,)}])
 def test_one_method_or_one_run_is_not_compared(storage, runs):
     """An interval needs two runs, and a comparison two methods."""
