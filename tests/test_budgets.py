@@ -228,7 +228,7 @@ def test_methods_are_compared_at_the_last_budget(storage):
 
 
 def test_methods_on_other_tasks_are_not_compared(storage):
-    """A has been trained on two games and B on one: its cells say so, and stay cells."""
+    """A has been trained on two games and B on one: the cells say so, and stay."""
     rule = dataclasses.replace(SWEEP.select, over=("seed", "game"), test=None)
     sweep = dataclasses.replace(SWEEP, select=rule)
     games = {"a": ("x", "y"), "b": ("x",)}
