@@ -7,6 +7,7 @@ for byte as before.
 
 import gzip
 import hashlib
+import json
 import pathlib
 import pickle
 from typing import NamedTuple
@@ -377,6 +378,9 @@ FILES = {
     "an unknown field to average over": written(
         "select.over", "'sead'", "seed?", select=select(more="over=('sead',)")
     ),
+    "nothing to average over": written(
+        "over", "at least one field", select=select(more="over=()")
+    ),
     "text to average over": written(
         "over = 'seed'", "('seed',)", select=select(more="over='seed'")
     ),
@@ -512,6 +516,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "runs" / TRAINER).mkdir(parents=True)
     (tmp_path / "runs" / TRAINER / "note").write_text("kept")
     (tmp_path / "file").write_text("kept")
+    (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
@@ -598,7 +603,9 @@ def test_what_a_sweep_prints_is_not_the_commands_output(here, capsys):
 def test_points_that_are_declared_twice_are_there_once(here, capsys):
     """No mistake: arms may overlap."""
     (here / "mine.py").write_text(written(points="2 * product(seed=(0, 1))").sweep)
-    assert "2 points: 2 missing" in main(capsys, "show", "mine.py")[1]
+    output = main(capsys, "show", "mine.py")[1]
+    assert "2 points: 2 missing" in output
+    assert len(output.splitlines()) == 4 + 2
 
 
 def test_a_huge_grid_is_no_mistake(here, capsys):
@@ -654,6 +661,7 @@ class Payload:
         return pathlib.Path.touch, (pathlib.Path("unpickled"),)
 
 
+FLAT = json.dumps(ROWS).encode()  # A table, but for what follows it.
 HUGE = b'{"env_steps":[1],"total_reward":[' + b"9" * 4000 + b"]}"
 # What makes a record, and what `status` says of it; nothing is "done" if it is damaged.
 RECORDS = {
@@ -679,7 +687,12 @@ RECORDS = {
         "1 missing",
     ),
     "a manifest that is a link": (
-        lambda folder: (folder / "manifest-0001.json").symlink_to("/etc/passwd"),
+        lambda folder: (
+            commit(10_000)(folder.parents[2] / "elsewhere"),
+            (folder / "manifest-0001.json").symlink_to(
+                folder.parents[2] / "elsewhere" / "manifest-0001.json"
+            ),
+        ),
         "1 missing",
     ),
     "rows that are missing": (
@@ -688,7 +701,7 @@ RECORDS = {
     ),
     "pickled rows": (table(pickle.dumps(Payload())), None),
     "rows of garbage": (table(b"\x1f\x8b garbage"), None),
-    "rows that inflate": (table(gzip.compress(b" " * (1 << 27))), None),
+    "rows that inflate": (table(gzip.compress(FLAT + b" " * (1 << 27))), None),
     "rows that are a list": (table(gzip.compress(b"[1]")), None),
     "rows of words": (table(total_reward=["a", "b"]), None),
     "rows of an axis of words": (table(env_steps=["a", "b"]), None),
@@ -713,7 +726,10 @@ RECORDS = {
         "1 missing",
     ),
     "a record that is a link": (
-        lambda folder: (folder.rmdir(), folder.symlink_to("/etc")),
+        lambda folder: (
+            folder.rmdir(),
+            folder.symlink_to(folder.parents[2] / "elsewhere"),
+        ),
         "1 missing",
     ),
 }
@@ -759,7 +775,7 @@ def test_a_record_that_cannot_be_written_is_refused(name, here, capsys):
     assert errors.count("\n") == 1
     assert errors.startswith("error: --storage runs: expected a folder")
     assert snapshot(here) == before
-    assert not pathlib.Path("/etc/point.gin").exists()
+    assert not [*(here / "elsewhere").iterdir()]
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "../x", "a\0"])
