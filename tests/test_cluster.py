@@ -2,6 +2,7 @@
 
 import ipaddress
 import pathlib
+import re
 import socket
 import time
 
@@ -19,7 +20,7 @@ POINTS = "product(rate=(0.1, 0.2, 0.3), seed=range(2))"
 def checkout(tmp_path):
     """The toy's checkout, with a sweep of some seconds a point."""
     folder = toy_checkout.make(tmp_path / "c", commit_seconds=0.2)
-    toy_checkout.write_sweep(folder, POINTS, 100_000)
+    toy_checkout.write_sweep(folder, POINTS, 200_000)
     return folder
 
 
@@ -31,6 +32,16 @@ def provenances(folder, storage):
     return [record.provenance for record in records.values()]
 
 
+def nodes_that_train(folder):
+    """The nodes of points that have committed and are not over."""
+    if not (folder / "runs" / "toy_trainer").exists():
+        return set()
+    storage = files.open_storage(str(folder / "runs"))
+    keys = [("toy_trainer", name) for name in storage.folders("toy_trainer")]
+    records = store.scan(storage, keys).values()
+    return {r.provenance["node"] for r in records if r.is_leased() and r.progress}
+
+
 def test_points_run_on_both_nodes_and_outlive_one(checkout, monkeypatch):
     """The node is killed while its point trains; the other node goes on with it."""
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
@@ -38,13 +49,12 @@ def test_points_run_on_both_nodes_and_outlive_one(checkout, monkeypatch):
         process = toy_checkout.popen(
             checkout, "launch", "toy", "--address", address, "--wandb", "off"
         )
-        trained = checkout / "runs" / "toy_trainer"
-        deadline = time.monotonic() + 120
+        nodes, deadline = set(), time.monotonic() + 200
         while process.poll() is None and time.monotonic() < deadline:
-            if len({path.parent for path in trained.glob("*/state-*")}) >= 2:
+            nodes = nodes_that_train(checkout)
+            if len(nodes) == 2:
                 break
-            time.sleep(0.1)
-        nodes = {p["node"] for p in provenances(checkout, "runs") if "node" in p}
+            time.sleep(0.2)
         kill_a_node()
         output, _ = process.communicate(timeout=240)
     assert len(nodes) == 2
@@ -68,12 +78,13 @@ def test_storage_that_a_node_does_not_see_is_refused(checkout):
 
 def test_a_ray_of_our_own_is_this_machines_and_this_users(checkout):
     """Every socket of the launch listens on loopback, and its folder is closed."""
-    before = set(pathlib.Path("/tmp").glob("bmg_ray_*"))
     process = toy_checkout.popen(checkout, "launch", "toy", "--wandb", "off")
     trained = checkout / "runs" / "toy_trainer"
     while process.poll() is None and not list(trained.glob("*/state-*")):
         time.sleep(0.1)
-    (folder,) = set(pathlib.Path("/tmp").glob("bmg_ray_*")) - before
+    children = psutil.Process(process.pid).children(recursive=True)
+    words = " ".join(word for child in children for word in child.cmdline())
+    (folder,) = map(pathlib.Path, set(re.findall(r"/tmp/bmg_ray_\w+", words)))
     assert folder.stat().st_mode & 0o777 == 0o700
     listening = [
         connection.laddr.ip
