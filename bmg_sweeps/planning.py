@@ -91,13 +91,11 @@ def choose(name: str, choice: Choice) -> Chosen:
             raise errors.UserError(
                 f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
             )
-    points = [
-        points_module.resolve(sweep.trainer, values, choice.gin)
-        for values in scale.points
-    ]
-    points = _filtered(name, sweep.trainer, points, choice)
+    trainer = sweep.trainer
+    points = [points_module.resolve(trainer, v, choice.gin) for v in scale.points]
+    points = _filtered(name, trainer, points, choice)
     if choice.seeds:
-        points = _seeded(sweep.trainer, points, choice.seeds)
+        points = _seeded(trainer, points, choice.seeds)
     return Chosen(
         name=name,
         sweep=sweep,

@@ -182,15 +182,20 @@ def parse_bindings(trainer: str, text: str) -> grid.Values:
             f"gin text {errors.shown(text)}: nested too deeply"
         ) from error
     except (SyntaxError, tokenize.TokenError) as error:
-        # At the end of the text the tokenizer names a line that is not there.
-        number = getattr(error, "lineno", None) or error.args[1][0]
-        lines = [line.strip() for line in text.splitlines()[:number] if line.strip()]
-        line = lines[-1] if lines else ""
-        reason = str(error.args[0]).splitlines()[0]
-        if reason.startswith("malformed node"):
-            reason = "expected a literal value"
-        raise errors.UserError(f"gin line {line!r}: {reason}") from error
+        raise errors.UserError(_not_gin(text, error)) from error
     return values
+
+
+def _not_gin(text: str, error: SyntaxError | tokenize.TokenError) -> str:
+    """Says which line of a text gin cannot read, and why."""
+    # At the end of the text the tokenizer names a line that is not there.
+    number = getattr(error, "lineno", None) or error.args[1][0]
+    lines = [line.strip() for line in text.splitlines()[:number] if line.strip()]
+    line = lines[-1] if lines else ""
+    reason = str(error.args[0]).splitlines()[0]
+    if reason.startswith("malformed node"):
+        reason = "expected a literal value"
+    return f"gin line {line!r}: {reason}"
 
 
 class _Literals(config_parser.ParserDelegate):

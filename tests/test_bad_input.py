@@ -413,6 +413,36 @@ FILES = {
         "anchors = 'two_colors'", "two_colors_total_reward", more="anchors='two_colors'"
     ),
     "a curve that is none": written("curves = (3,)", "Curve(…)", more="curves=(3,)"),
+    "a curve without a title": written(
+        "title = 1", "text", more="curves=(Curve(title=1, metric='m', label='l'),)"
+    ),
+    "a curve that ends in words": written(
+        "until = 'x'",
+        "a number above 0",
+        more="curves=(Curve(title='t', metric='m', label='l', until='x'),)",
+    ),
+    "published numbers by number": written("anchors = 3", "text", more="anchors=3"),
+    "a number to average over": written(
+        "over = 1", "text", select=select(more="over=(1,)")
+    ),
+    "a test that is a number": written(
+        "test = 3", "text", select=select(more="test=3")
+    ),
+    "budgets without an axis": written(
+        "budgets = 3", "a dict by name", select=select(budgets="3")
+    ),
+    "scales in a list": written("scales = []", "a dict by name", scales="[]"),
+    "methods in a list": written("methods = []", "a dict by name", methods="[]"),
+    "values of a method that are none": written(
+        "values = 3", "a dict by name", methods="{'all': Method(3, {})}"
+    ),
+    "a tuned field that is a number": written(
+        "tuned, key = 1", "a name", methods="{'all': Method({}, {1: 's'})}"
+    ),
+    "a symbol that is a number": written(
+        "tuned['seed'] = 3", "text", methods="{'all': Method({}, {'seed': 3})}"
+    ),
+    "a trainer that is a number": written("trainer = 3", "text", trainer="3"),
     "an unknown part": written("line", "'colour'", more="colour='red'"),
     "an unknown trainer": written(trainer="'two_colors_actor'")._replace(
         fragments=[
