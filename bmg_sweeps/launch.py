@@ -204,15 +204,15 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
     record = store.read(storage, task["trainer"], point_id)
     if store.status(record, task["stops"][point_id]) != "missing":
         return
-    failure = {"kind": "failed", "type": "Died", "message": reason, "frames": []}
-    provenance = dict(record.provenance)
+    provenance, failure = dict(record.provenance), None
     if len(task["stops"]) > 1:
         provenance["left_pack"] = reason
+    else:
+        failure = {"kind": "failed", "type": "Died", "message": reason}
+        failure |= {"frames": [], "tries": _DEATHS}
     with contextlib.suppress(store.Busy, store.Stale):
         store.begin(storage, record).commit(
-            failure=None if "left_pack" in provenance else failure | {"tries": _DEATHS},
-            provenance=provenance,
-            release=True,
+            failure=failure, provenance=provenance, release=True
         )
 
 

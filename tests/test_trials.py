@@ -171,3 +171,28 @@ def test_the_folder_of_ray_is_closed_to_others():
     with cluster._folder() as folder:
         assert pathlib.Path(folder).stat().st_mode & 0o777 == 0o700
         assert len(folder) < 30 or tempfile.gettempdir() != "/tmp"
+
+
+@pytest.mark.parametrize("left_pack", [{}, {"left_pack": "it raised"}])
+def test_a_point_that_died_alone_has_failed(storage, left_pack):
+    """Also where it had left a pack before: there is nothing left to take apart."""
+    p = point(1, 0)
+    store.begin(storage, store.read(storage, "toy", p.id)).commit(
+        provenance=left_pack, release=True
+    )
+    task = {"trainer": "toy", "stops": {p.id: STOP}}
+    launch._fail(storage, task, p.id, "no memory")
+    record = store.read(storage, "toy", p.id)
+    assert store.status(record, STOP) == "failed"
+    assert record.failure["message"] == "no memory"
+
+
+def test_points_of_a_pack_that_died_go_on_alone(storage):
+    """None of them is to blame yet."""
+    points = [point(1, seed) for seed in (0, 1)]
+    task = {"trainer": "toy", "stops": {p.id: STOP for p in points}}
+    for p in points:
+        launch._fail(storage, task, p.id, "no memory")
+        record = store.read(storage, "toy", p.id)
+        assert store.status(record, STOP) == "missing"
+        assert record.pack_width == 1
