@@ -50,14 +50,6 @@ def find(chosen: planning.Chosen, point_id: str) -> points_module.Point:
     return found[0]
 
 
-def results(options, chosen, trained) -> list[selection.Selection]:
-    """Selects on every axis, then reads the tests of what was selected."""
-    return [
-        selection.with_tests(options.storage, chosen.sweep, trained, result)
-        for result in selection.at_budgets(chosen, trained).values()
-    ]
-
-
 def selected(options, chosen, trained) -> list[selection.Score]:
     """Selects at the budget that was asked for, or at the last one."""
     axis, amount = _budget(options, chosen)
@@ -133,10 +125,7 @@ def print_failures(plan: planning.Plan) -> None:
 
 def failure(record: store.Record) -> str:
     """Says in one line why a point ended badly."""
-    why = record.failure
-    where = f" ({why['frames'][-1]})" if why["frames"] else ""
-    type_ = "" if why["kind"] == "diverged" else f"{why['type']}: "
-    return f"{why['kind']}: {type_}{why['message']}{where}"
+    return f"{record.failure['kind']}: {store.reason(record.failure)}"
 
 
 def say(text: str) -> None:

@@ -32,9 +32,7 @@ def data(
         its configuration, and published numbers.
     """
     rule = chosen.sweep.select
-    groups: dict[str, list[Trained]] = {}
-    for one in trained:
-        groups.setdefault(one.point.configuration(rule.over).id, []).append(one)
+    groups = selection.by_configuration(trained, rule.over)
     places = {key: i for i, key in enumerate(groups)}
     best = [[places[key] for key in _best_ids(result)] for result in results]
     shown = curves.panels(chosen.sweep)

@@ -7,7 +7,6 @@ used, so that listing, planning and status answer at once.
 """
 
 import argparse
-import dataclasses
 import json
 import pathlib
 
@@ -82,7 +81,7 @@ def report_(options: argparse.Namespace) -> None:
         return
     chosen = asking.choose(options)
     trained = selection.load(options.storage, chosen)
-    results = asking.results(options, chosen, trained)
+    results = selection.tested(options.storage, chosen, trained)
     files.check_writable(options.storage)
     from bmg_sweeps import figures, report, tables
 
@@ -113,7 +112,8 @@ def _report_all(options: argparse.Namespace) -> None:
             continue
         chosen = planning.choose(name, asking.choice(options))
         trained = selection.load(options.storage, chosen)
-        _write_html(options, chosen, trained, asking.results(options, chosen, trained))
+        results = selection.tested(options.storage, chosen, trained)
+        _write_html(options, chosen, trained, results)
         entries.append((f"{_report_name(options, chosen)}.html", chosen, trained))
     from bmg_sweeps import page
 
@@ -149,7 +149,8 @@ def best(options: argparse.Namespace) -> None:
     trained = selection.load(options.storage, chosen)
     scores = asking.selected(options, chosen, trained)
     if options.format == "json":
-        print(json.dumps([_as_json(chosen, s) for s in scores], indent=2))
+        written = [selection.as_json(chosen.sweep, s) for s in scores]
+        print(json.dumps(written, indent=2))
         return
     for s in scores:
         ids = ", ".join(p.id for p in s.points)
@@ -163,10 +164,7 @@ def best(options: argparse.Namespace) -> None:
 
 def track(options: argparse.Namespace) -> None:
     """Makes the W&B runs of sweeps from the records, or brings them up to date."""
-    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
-    chosen = [
-        planning.choose(name, asking.choice(options)) for name in dict.fromkeys(names)
-    ]
+    chosen = asking.choose_all(options)
     files.check_writable(options.storage)
     from bmg_sweeps import tracking
 
@@ -174,20 +172,6 @@ def track(options: argparse.Namespace) -> None:
     if options.workspace:
         for line in tracking.save_workspace(options.storage, chosen):
             asking.say(line)
-
-
-def _as_json(chosen: planning.Chosen, score: selection.Score) -> dict:
-    return {
-        "method": score.method,
-        "budget": {score.axis: score.budget},
-        "metric": chosen.sweep.select.metric,
-        "mean": score.estimate.mean,
-        "deviation": score.estimate.deviation,
-        "test": dataclasses.asdict(score.test) if score.test else None,
-        "trainer": score.configuration.trainer,
-        "configuration": score.configuration.values,
-        "points": [p.id for p in score.points],
-    }
 
 
 def _heading(options: argparse.Namespace, chosen: planning.Chosen):

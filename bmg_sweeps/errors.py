@@ -71,6 +71,11 @@ def public(text: str) -> str:
     for name, value in variables:  # The longest first: one may begin with another.
         if len(value) >= _LEAST_SECRET and _SECRET.search(name):
             text = text.replace(value, f"${name}")
+    return without_home(text)
+
+
+def without_home(text: str) -> str:
+    """Writes "~" for the user's home folder, which bears their name."""
     home = str(pathlib.Path.home())
     is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
     return re.sub(re.escape(home) + is_whole, "~", text) if len(home) > 1 else text

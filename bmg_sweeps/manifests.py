@@ -14,7 +14,8 @@ from typing import Any
 
 from bmg_sweeps import encoding
 
-TABLES = ("rows", "validation", "test")
+SPLITS = ("validation", "test")
+TABLES = ("rows", *SPLITS)  # Of training, and of evaluations on each split.
 PARTS = ("state", *TABLES)  # Each an object beside the manifest.
 MOST_BYTES = 1 << 24  # Of a manifest; real ones have a thousandth of it.
 _MOST_LEVELS = 64  # Of lists and mappings in one another.

@@ -94,7 +94,7 @@ class Lane:
             state = programs.unflatten(arrays, shapes)
             tables = {
                 name: store.rows(self.storage, self.record, name)
-                for name in ("rows", *programs.SPLITS)
+                for name in store.TABLES
             }
         except store.Damaged as error:
             self.provenance["restarted"] = f"damaged: {error}"
@@ -161,17 +161,16 @@ class Lane:
         for i, amount in enumerate(rows[axis].tolist()):
             if amount > (self.rows[axis][-1] if self.rows else 0):
                 _append(self.rows, {k: v[i] for k, v in rows.items()}, self._seconds())
-        where = f"by {axis}={self.progress(state)[axis]}"
-        for name, column in self.rows.items():
-            if column[-1] is None:
-                self.problem = f"{name} is not finite {where}"
-                return
-        if not is_finite:
-            for path, leaf in jax.tree.leaves_with_path(state):
-                if not bool(programs.all_finite([leaf])):
-                    name = jax.tree_util.keystr(path)
-                    self.problem = f"state{name} is not finite {where}"
-                    return
+        lost = [name for name, column in self.rows.items() if column[-1] is None]
+        if not lost and not is_finite:
+            lost = [
+                f"state{jax.tree_util.keystr(path)}"
+                for path, leaf in jax.tree.leaves_with_path(state)
+                if not bool(programs.all_finite([leaf]))
+            ]
+        if lost:
+            amount = self.progress(state)[axis]
+            self.problem = f"{lost[0]} is not finite by {axis}={amount}"
 
     def is_evaluation_due(self, state: Any) -> bool:
         """Whether another multiple of the interval has been passed."""

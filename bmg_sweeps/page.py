@@ -22,7 +22,17 @@ import jinja2.utils
 import markupsafe
 import plotly.offline
 
-from bmg_sweeps import charts, grid, paper, planning, report, store, tables
+from bmg_sweeps import (
+    charts,
+    errors,
+    grid,
+    paper,
+    planning,
+    report,
+    selection,
+    store,
+    tables,
+)
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Estimate, Selection, Trained
 from bmg_sweeps.tables import Cell, Table
@@ -289,10 +299,7 @@ def _error(record: store.Record) -> str:
     """Says in one line what was wrong with a point."""
     if record.damage:
         return f"damaged, counted as missing: {record.damage}"
-    failure = record.failure or {}
-    type_ = "" if failure["kind"] == "diverged" else f"{failure['type']}: "
-    where = f" ({failure['frames'][-1]})" if failure["frames"] else ""
-    return f"{type_}{failure['message']}{where}"
+    return store.reason(record.failure)
 
 
 def _waiting_table(
@@ -300,11 +307,8 @@ def _waiting_table(
 ) -> Table:
     """Points without a result, one row for each configuration."""
     rule = chosen.sweep.select
-    groups: dict[str, list[Trained]] = {}
-    for one in waiting:
-        groups.setdefault(one.point.configuration(rule.over).id, []).append(one)
     rows = []
-    for members in groups.values():
+    for members in selection.by_configuration(waiting, rule.over).values():
         values = members[0].point.configuration(rule.over).values
         furthest = max(one.record.progress.get(rule.axis, 0) for one in members)
         states = [statuses[one.point.id] for one in members]
@@ -488,9 +492,7 @@ def _json(value: Any) -> markupsafe.Markup:
 
 def _private(text: str) -> str:
     """Leaves out what is the user's own affair: home folders and credentials."""
-    home = str(pathlib.Path.home())
-    if len(home) > 1:
-        text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
+    text = errors.without_home(text)
     text = re.sub(r"(?<![\w.-])/(home|Users)/[^/\s'\"<>]+", "~", text)
     text = re.sub(r"(?<=://)[^/@\s'\"]+@", "", text)
     secret = r"((?:api_?key|secret|token|password|signature)\w*=)[^\s&'\"]+"

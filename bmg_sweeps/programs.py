@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-SPLITS = ("validation", "test")
+from bmg_sweeps import store
+
 _SHARE = 0.8  # Of a device's memory that a pack may plan to fill.
 
 
@@ -74,7 +75,7 @@ def _compile(module, configs, source) -> Programs:
         split: jax.jit(mapped(_evaluating(module, split), (0, 0, None)))
         .lower(config, state, source)
         .compile()
-        for split in (SPLITS if hasattr(module, "evaluate") else ())
+        for split in (store.SPLITS if hasattr(module, "evaluate") else ())
     }
     is_finite = jax.jit(mapped(all_finite, (0,))).lower(state).compile()
     take = jax.jit(lambda tree, i: jax.tree.map(lambda leaf: leaf[i], tree))

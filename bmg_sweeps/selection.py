@@ -10,9 +10,11 @@ of anything. Tests are read once the choice is made, for what was chosen.
 
 import bisect
 import dataclasses
+import functools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from bmg_sweeps import errors, files, grid, planning, store
 from bmg_sweeps.planning import Chosen
@@ -150,10 +152,7 @@ def select(
     if axis == "hours" and len(devices) > 1:
         names = " and ".join(sorted(devices))
         return Selection(axis, refused=f"hours on {names} cannot be compared")
-    configurations: dict[str, list[Trained]] = {}
-    for one in trained:
-        key = one.point.configuration(sweep.select.over).id
-        configurations.setdefault(key, []).append(one)
+    configurations = by_configuration(trained, sweep.select.over)
     scores, left_out, best = [], [], []
     for amount in amounts:
         here = []
@@ -166,6 +165,24 @@ def select(
             if rivals:
                 best.append(min(rivals, key=lambda s: _rank(sweep.select, s)))
     return Selection(axis, tuple(scores), tuple(left_out), tuple(best))
+
+
+def by_configuration(
+    trained: Iterable[Trained], over: Sequence[str]
+) -> dict[str, list[Trained]]:
+    """Groups points that differ only in the fields that are averaged over.
+
+    Args:
+        trained: points, in any order.
+        over: names of those fields.
+
+    Returns:
+        The points of each configuration, by its id, in the order of the first ones.
+    """
+    groups: dict[str, list[Trained]] = {}
+    for one in trained:
+        groups.setdefault(one.point.configuration(over).id, []).append(one)
+    return groups
 
 
 def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, Selection]:
@@ -182,6 +199,16 @@ def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, Selectio
         axis: select(chosen.sweep, trained, axis, amounts)
         for axis, amounts in budgets(chosen.sweep.select, chosen.stop).items()
     }
+
+
+def tested(
+    storage: files.Storage, chosen: Chosen, trained: Sequence[Trained]
+) -> list[Selection]:
+    """Selects on every axis as `at_budgets` does, then reads tests as `with_tests`."""
+    return [
+        with_tests(storage, chosen.sweep, trained, result)
+        for result in at_budgets(chosen, trained).values()
+    ]
 
 
 def with_tests(
@@ -205,14 +232,31 @@ def with_tests(
     if metric is None:
         return result
     records = {one.point.id: one.record for one in trained}
+    # The same configuration may be the best at many budgets.
+    tests = functools.cache(lambda point_id: _tests(storage, records[point_id]))
     best = []
     for score in result.best:
-        tables = [_tests(storage, records[p.id]) for p in score.points]
+        tables = [tests(p.id) for p in score.points]
         values = tuple(value_at(t, score.axis, metric, score.budget) for t in tables)
         is_whole = all(value is not None for value in values)
         test = _estimate(sweep.select.over, score.points, values) if is_whole else None
         best.append(dataclasses.replace(score, test_values=values, test=test))
     return dataclasses.replace(result, best=tuple(best))
+
+
+def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
+    """Writes a selected configuration as values that JSON has."""
+    return {
+        "method": score.method,
+        "budget": {score.axis: score.budget},
+        "metric": sweep.select.metric,
+        "mean": score.estimate.mean,
+        "deviation": score.estimate.deviation,
+        "test": dataclasses.asdict(score.test) if score.test else None,
+        "trainer": score.configuration.trainer,
+        "configuration": score.configuration.values,
+        "points": [p.id for p in score.points],
+    }
 
 
 def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float | None:

@@ -40,7 +40,7 @@ RETRY_SECONDS = 60.0  # How long a commit is tried again while storage refuses.
 _THREADS = 32  # Records that are read at once from storage that is far away.
 
 Rows = encoding.Rows
-PARTS, TABLES = manifests.PARTS, manifests.TABLES
+PARTS, SPLITS, TABLES = manifests.PARTS, manifests.SPLITS, manifests.TABLES
 
 
 class Busy(Exception):
@@ -153,6 +153,13 @@ def status(record: Record, stop: Mapping[str, float], code: str | None = None) -
     if failure and failure["tries"] >= TRIES:
         return "failed"
     return "missing"
+
+
+def reason(failure: Mapping[str, Any]) -> str:
+    """Says why an attempt ended early: type, message and last frame, in one line."""
+    where = f" ({failure['frames'][-1]})" if failure["frames"] else ""
+    type_ = "" if failure["kind"] == "diverged" else f"{failure['type']}: "
+    return f"{type_}{failure['message']}{where}"
 
 
 def declare(storage: files.Storage, trainer: str, point_id: str, gin_text: str) -> None:

@@ -11,7 +11,6 @@ from bmg_sweeps import (
     asking,
     errors,
     files,
-    paths,
     planning,
     progress,
     selection,
@@ -22,11 +21,7 @@ from bmg_sweeps import point as points_module
 
 def launch(options: argparse.Namespace) -> int:
     """Runs the points that are missing."""
-    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
-    chosen = [
-        planning.choose(name, asking.choice(options)) for name in dict.fromkeys(names)
-    ]
-    return _launch(options, chosen)
+    return _launch(options, asking.choose_all(options))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from bmg_sweeps import errors, files, grid, paths, planning, point, store
+from bmg_sweeps import errors, grid, paths, planning, point, store
 
 TRAINER = """
 class Config:
@@ -50,11 +50,6 @@ def toy(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "GIN", tmp_path)
     monkeypatch.setattr(paths, "SWEEPS", tmp_path / "sweeps")
     return tmp_path
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
 
 
 def choose(**choice):

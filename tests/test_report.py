@@ -12,7 +12,6 @@ from matplotlib import image
 
 from bmg_sweeps import (
     figures,
-    files,
     grid,
     paper,
     planning,
@@ -57,11 +56,6 @@ def anchors(monkeypatch):
         paper.Anchor("B", 75, 5.5, None, "Somebody, Table 2"),
     )
     monkeypatch.setitem(paper.ANCHORS, "toy", published)
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
 
 
 def toy_point(arm, seed):

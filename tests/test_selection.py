@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from bmg_sweeps import files, grid, planning, selection, store
+from bmg_sweeps import grid, planning, selection, store
 from bmg_sweeps.point import Point
 
 BUDGETS = (50, 100)
@@ -23,11 +23,6 @@ def sweep(mode="max", over=("seed",)):
     return grid.Sweep(
         title="Toy", trainer="toy", scales={}, select=rule, methods=METHODS
     )
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
 
 
 def toy_point(rate, seed=0, kind="a", **values):

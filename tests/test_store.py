@@ -23,11 +23,6 @@ ROWS = {"env_steps": [10, 20], "total_reward": [0.5, None]}
 MANIFEST = "manifest-0001.json"
 
 
-@pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
-
-
 def begin(storage):
     return store.begin(storage, store.read(storage, *KEY))
 

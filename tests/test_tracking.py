@@ -435,12 +435,6 @@ def test_importing_it_loads_neither_wandb_nor_jax():
 
 
 @pytest.fixture
-def storage(tmp_path):
-    """An empty one."""
-    return files.open_storage(str(tmp_path / "runs"))
-
-
-@pytest.fixture
 def chosen():
     """Figure 2 at its smallest."""
     return tracked.figure_2()

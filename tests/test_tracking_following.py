@@ -12,7 +12,7 @@ import psutil
 import pytest
 import tracked
 
-from bmg_sweeps import files, paths, store, tracking
+from bmg_sweeps import paths, store, tracking
 from bmg_sweeps.tracking import exporting, follow, memory, sweeps
 
 
@@ -20,11 +20,6 @@ from bmg_sweeps.tracking import exporting, follow, memory, sweeps
 def _machine(tmp_path, monkeypatch):
     tracked.plant(tmp_path, monkeypatch)
     monkeypatch.setattr(follow, "POLL_SECONDS", 0.2)
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
 
 
 @pytest.fixture

@@ -26,11 +26,6 @@ def server(monkeypatch):
 
 
 @pytest.fixture
-def storage(tmp_path):
-    return files.open_storage(str(tmp_path / "runs"))
-
-
-@pytest.fixture
 def chosen():
     return tracked.figure_2()
 

@@ -7,13 +7,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import files, grid, planning, store
+from bmg_sweeps import errors, files, grid, planning, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 from bmg_sweeps.tracking import memory
-from bmg_sweeps.tracking.runs import Content, Run, without_home
-
-SPLITS = ("validation", "test")  # Tables beside that of the rows, with their own axis.
+from bmg_sweeps.tracking.runs import Content, Run
 
 
 def read(storage: files.Storage, chosen: Sequence[Chosen]) -> dict[str, store.Record]:
@@ -58,7 +56,7 @@ def axis_of(sweep: grid.Sweep) -> str:
 
 def key(column: str) -> str:
     """Names a column as a run does: validation_loss is validation/loss."""
-    for split in SPLITS:
+    for split in store.SPLITS:
         if column.startswith(f"{split}_"):
             return f"{split}/{column.removeprefix(f'{split}_')}"
     return column
@@ -90,7 +88,7 @@ def _describe(storage, point, record, uses) -> Run:
     tags = {tag for one in uses for tag in tags_of(one)} | set(known.get("tags", ()))
     is_failed = status in ("failed", "diverged")
     end = {"status": status, "failure": _failure(record), "failed": int(is_failed)}
-    written = [record.manifest.get(table) for table in ("rows", *SPLITS)]
+    written = [record.manifest.get(table) for table in store.TABLES]
     hashes = [table and table["sha256"] for table in written]
     words = ["run", shown_name(first), "--point", point.id, *first.choice.arguments()]
     return Run(
@@ -115,7 +113,7 @@ def _load(storage, record, axis: str, end: Mapping[str, Any]) -> Content | None:
     if not any(rows.values()):
         return None
     by_axis = {axis: rows}
-    for split in SPLITS:
+    for split in store.SPLITS:
         table = store.rows(storage, record, split)
         if any(table.values()):
             by_axis[f"{split}/{axis}"] = {
@@ -132,4 +130,4 @@ def _failure(record: store.Record) -> str:
     """Says why the last attempt ended early, without the name of the user's home."""
     if not record.failure:
         return ""
-    return without_home("{kind}: {type}: {message}".format(**record.failure))
+    return errors.without_home("{kind}: {type}: {message}".format(**record.failure))

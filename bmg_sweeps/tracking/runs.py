@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bmg_sweeps import files, store, tables
+from bmg_sweeps import errors, files, store, tables
 from bmg_sweeps.tables import Table
 from bmg_sweeps.tracking import memory, session
 
@@ -103,11 +103,6 @@ def name_of(text: str) -> str:
     """
     spelled = re.sub(r"[^\x00-\x7f]", lambda m: _spelled(m[0]), text)
     return re.sub(r"\W+", "_", spelled, flags=re.ASCII).strip("_")
-
-
-def without_home(text: str) -> str:
-    """Writes ~ for the user's home, which bears their name; errors may tell of it."""
-    return text.replace(str(pathlib.Path.home()), "~")
 
 
 def _spelled(symbol: str) -> str:
@@ -218,7 +213,7 @@ def _as_wandb(table: Table) -> Any:
             cells += [[_part(cell, "deviation") for cell in column]]
         else:
             columns.append(name)
-            cells.append([without_home(cell) for cell in column])
+            cells.append([errors.without_home(cell) for cell in column])
     data = [list(row) for row in zip(*cells, strict=True)]
     return wandb.Table(columns=columns, data=data, allow_mixed_types=True)
 

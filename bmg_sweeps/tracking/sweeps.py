@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bmg_sweeps import errors, files, planning, report, selection, store
 from bmg_sweeps import point as points_module
 from bmg_sweeps.planning import Chosen
-from bmg_sweeps.selection import Score, Selection
+from bmg_sweeps.selection import Selection
 from bmg_sweeps.tables import Table
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
@@ -42,10 +42,10 @@ def describe(
         return None
     name, config = points.stem(chosen), _declaration(chosen, budgets)
     notes = _notes(chosen)
-    known = memory.remembered(storage, run_id(storage, chosen))
+    id_ = run_id(storage, chosen)
     counts = {f"points/{s}": statuses.count(s) for s in sorted(set(statuses))}
     return Run(
-        id=run_id(storage, chosen),
+        id=id_,
         group=name,
         job_type=JOB_TYPE,
         name=f"{chosen.sweep.title} ({chosen.choice.scale})"[:128],
@@ -55,7 +55,7 @@ def describe(
         is_running="running" in statuses,
         is_failed=False,
         digest=memory.digest([[_shown(r) for r in own], counts, config, notes]),
-        remembered=known,
+        remembered=memory.remembered(storage, id_),
         load=functools.partial(_load, storage, chosen, counts),
     )
 
@@ -97,7 +97,7 @@ def _notes(chosen: Chosen) -> str:
 
 def _shown(record: store.Record) -> list[Any]:
     """Returns what the run shows of a record."""
-    tables = [record.manifest.get(table) for table in ("rows", *points.SPLITS)]
+    tables = [record.manifest.get(table) for table in store.TABLES]
     hashes = [table and table["sha256"] for table in tables]
     return [record.id, hashes, record.progress, record.failure, record.damage]
 
@@ -134,10 +134,7 @@ def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict
 def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     """Selects as the report does, and makes its tables."""
     trained = selection.load(storage, chosen)
-    results = [
-        selection.with_tests(storage, chosen.sweep, trained, result)
-        for result in selection.at_budgets(chosen, trained).values()
-    ]
+    results = selection.tested(storage, chosen, trained)
     rows = {result.axis: _best(result) for result in results if result.best}
     summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
     summary |= {f"refused/{r.axis}": r.refused for r in results if r.refused}
@@ -176,9 +173,8 @@ def _by_key(made: Sequence[Table]) -> dict[str, Table]:
 def _configurations(chosen: Chosen, results: Sequence[Selection]) -> dict[str, str]:
     """Writes the best configurations: all as JSON, and the gin text of each."""
     best = [score for result in results for score in result.best]
-    texts = {
-        "best.json": json.dumps([_as_json(chosen, s) for s in best], indent=2) + "\n"
-    }
+    written = [selection.as_json(chosen.sweep, s) for s in best]
+    texts = {"best.json": json.dumps(written, indent=2) + "\n"}
     for s in best:
         budget = planning.amounts({s.axis: s.budget})
         name = f"{s.axis}/{s.budget:.12g}/{runs.name_of(s.method)}.gin"
@@ -187,17 +183,3 @@ def _configurations(chosen: Chosen, results: Sequence[Selection]) -> dict[str, s
         head += f"{s.estimate.mean:.6g}, points {points_used}.\n"
         texts[name] = head + points_module.gin_text(s.points[0])
     return texts
-
-
-def _as_json(chosen: Chosen, score: Score) -> dict[str, Any]:
-    return {
-        "method": score.method,
-        "budget": {score.axis: score.budget},
-        "metric": chosen.sweep.select.metric,
-        "mean": score.estimate.mean,
-        "deviation": score.estimate.deviation,
-        "test": dataclasses.asdict(score.test) if score.test else None,
-        "trainer": score.configuration.trainer,
-        "configuration": score.configuration.values,
-        "points": [p.id for p in score.points],
-    }

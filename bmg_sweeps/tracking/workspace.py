@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bmg_sweeps import curves, errors, files
+from bmg_sweeps import curves, errors, files, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.tracking import memory, points, session, sweeps
 
@@ -122,7 +122,7 @@ def _curves(chosen: Chosen) -> list[Any]:
     for curve in curves.panels(chosen.sweep):
         column = points.key(curve.metric)
         split = column.partition("/")[0]
-        x = f"{split}/{axis}" if split in points.SPLITS else axis
+        x = f"{split}/{axis}" if split in store.SPLITS else axis
         panels.append(
             wr.LinePlot(
                 title=curve.title,
