@@ -65,6 +65,26 @@ def test_a_commit_is_read_back_as_it_was_written(storage):
     assert record.damage is None
 
 
+def test_a_record_of_a_thousand_rows_takes_under_40_kb_beside_its_state(storage):
+    """Seven columns of noise, four of slow values, two counts: two-colors' table.
+
+    Noise has more digits than most metrics, about the room that the gin text takes.
+    """
+    draw = np.random.default_rng(0).normal
+    noise = draw(size=(7, 1000)).astype(np.float32)
+    slow = np.repeat(draw(size=(4, 100)).astype(np.float32), 10, axis=1)
+    rows = {
+        str(i): [float(str(value)) for value in column]
+        for i, column in enumerate([*noise, *slow])
+    }
+    rows |= {"steps": list(range(0, 10**7, 10**4)), "updates": list(range(1000))}
+    begin(storage).commit(progress={}, state=[], rows=rows)
+    folder = pathlib.Path(storage.path(*KEY))
+    sizes = [p.stat().st_size for p in folder.iterdir() if p.suffix != ".npz"]
+    assert 30_000 < sum(sizes) < 40_000
+    assert store.rows(storage, store.read(storage, *KEY)) == rows
+
+
 def test_an_empty_storage_has_empty_records(storage):
     """Reading creates nothing: not the record, not the storage."""
     record = store.read(storage, *KEY)
