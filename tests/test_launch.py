@@ -120,6 +120,16 @@ def test_points_of_one_structure_compile_once_in_a_process(undisturbed):
     assert len(processes) <= os.cpu_count() < len(found)
 
 
+def test_a_launch_leaves_records_and_no_logs_of_ray(undisturbed):
+    """No result.json, progress.csv, event file or copy of a result fills the disk."""
+    _, storage, _ = undisturbed
+    left = {p for p in pathlib.Path(storage).rglob("*") if p.is_file()}
+    left = {p.relative_to(storage) for p in left if "wandb" not in p.parts}
+    names = "manifest-[0-9]+.json|point.gin|(rows|state)-[0-9]+-[0-9]+.(json.gz|npz)"
+    assert len(left) == 8 * 4
+    assert all(re.fullmatch(names, path.name) for path in left), left
+
+
 def test_a_second_launch_runs_nothing(undisturbed, folder):
     """It says so, starts no Ray, and leaves every record as it was."""
     sweep, storage, _ = undisturbed

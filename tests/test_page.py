@@ -760,8 +760,8 @@ def test_the_index_leads_to_the_pages(view, tmp_path):
     entries = [(name, choose(trained, name=HOSTILE[0], scale="smoke"), trained)]
     shown = view(page.index(entries, "Storage runs, scale smoke."), "index.html")
     row = table(shown, "Sweeps with a report")[1]
-    assert row == [HOSTILE[0], "Toy", "toy", "smoke", "1,000 env_steps, 1 hours", "cpu",
-                   "12 of 12", "–"]  # fmt: skip
+    assert row == [HOSTILE[0], "Toy", "12 of 12", "–", "1,000 env_steps, 1 hours",
+                   "toy", "smoke", "cpu"]  # fmt: skip
     assert banner(shown)[0].startswith("Smoke scale")
     assert (
         shown.eval_on_selector("tbody a", "a => a.href") == (tmp_path / name).as_uri()
