@@ -1,0 +1,573 @@
+"""Few-shot classification: an initialization that gradient descent adapts in K steps.
+
+Three update kinds, each a function of this module: `maml`, its first-order
+approximation `fomaml`, and `bmg`, which matches the adapted learner to one that has
+seen more of the task. `adapted` says which variables a task changes; with "head" all
+three are ANIL.
+
+Source: Flennerhag et al. (2022), Section 6, Appendix D, Algorithm 7; Finn et al.
+(2017); Raghu et al. (2020). The original MAML's code settles what these leave open.
+
+Differs from the papers, or goes beyond what they say:
+- Losses are means over images. The original sums them over classes and divides by the
+  number of shots, which is 5 times that in 5-way-5-shot; its inner rate of 0.01 is 0.05
+  here, and its limit of ±10 on meta-gradients ±2.
+- Meta-training has 5 query images per class, as Appendix D.2 says of task validation
+  sets; the original MAML has 15.
+- Batch normalization uses the statistics of the batch at hand, support and query
+  images apart, in training and evaluation: the learner is transductive. Its offsets are
+  meta-learned and not adapted ("weights"), as in the original; it has no scales. A bias
+  before normalization has no effect, and is left out.
+- The target's L − 1 steps have the rate α of adaptation, its last one has its own
+  (`target_learning_rate`), by default the same. All of them use the task's query
+  images, and so does the matching function.
+- The scale of the meta-gradient's variance is not stated; see `core.diagnostics`.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import math
+import operator
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import chex
+import gin
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import optax
+
+from bmg_sweeps.core import (
+    diagnostics,
+    gradient_descent,
+    matching,
+    meta_gradient,
+    targets,
+)
+from bmg_sweeps.core.config import require, structure
+from bmg_sweeps.tasks import data_sets, episodes
+from trainers import _few_shot_learner as learners
+from trainers._few_shot_learner import Learner
+
+Source = dict[str, jax.Array]
+"""[C, n, H, W, channels] uint8 images, by split."""
+
+
+@jax.tree_util.register_dataclass
+@gin.configurable("few_shot")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """Every value is bound in gin/few_shot.gin; none has a default."""
+
+    seed: int
+    learning_rate: float  # α, of adaptation, on the mean loss of the support images.
+    target_learning_rate: float  # α of the target's gradient step.
+    meta_learning_rate: float  # β.
+    meta_adam_b1: float
+    meta_adam_b2: float
+    meta_adam_eps: float
+    meta_gradient_clip: float  # Largest magnitude of an element.
+    evaluation_interval: int  # Meta-updates.
+    data_set: str = structure()  # Name in `data_sets.DATA_SETS`.
+    num_ways: int = structure()  # N, classes of a task.
+    num_shots: int = structure()  # Support images of a class.
+    num_queries: int = structure()  # Query images of a class, in meta-training.
+    num_evaluation_queries: int = structure()  # The same in evaluation.
+    num_filters: int = structure()  # Of each convolution.
+    convolution: str = structure()  # In `_few_shot_learner.CONVOLUTIONS`.
+    update_kind: str = structure()  # Name in `UPDATE_KINDS`.
+    adapted: str = structure()  # In `_few_shot_learner.ADAPTED`.
+    inner_steps: int = structure()  # K, of adaptation in meta-training.
+    target_steps: int = structure()  # L, from x⁽ᴷ⁾ to the target.
+    target_bootstrap: str = structure()  # Name in `TARGET_BOOTSTRAPS`.
+    matching_function: str = structure()  # Name in `MATCHING_FUNCTIONS`.
+    meta_batch_size: int = structure()  # M, tasks of a meta-update.
+    evaluation_steps: int = structure()  # Of adaptation in evaluation.
+    num_evaluation_tasks: int = structure()  # On each split.
+    record_interval: int = structure()  # Meta-updates that a row is the mean of.
+
+
+class State(NamedTuple):
+    """All that `update` reads; saving it is a checkpoint."""
+
+    meta_params: hk.Params  # w: the initialization x⁽⁰⁾, and what is not adapted.
+    meta_opt_state: optax.OptState
+    meta_gradient: hk.Params  # Of the last meta-update.
+    key: chex.PRNGKey  # Never changes; meta-updates fold their number in.
+    meta_updates: jax.Array  # [] int32.
+    sums: dict[str, jax.Array]  # Of each metric since the last row, [] each.
+    row: dict[str, jax.Array]  # The last row, [] each.
+
+
+def check(config: Config) -> None:
+    """Raises ValueError naming the first field with a value that makes no sense."""
+    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
+    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
+    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
+    require(config, ("num_ways",), lambda v: v >= 2, "an integer of at least 2")
+    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
+    every = config.record_interval
+    multiple = f"a multiple of record_interval = {every}"
+    require(config, ("evaluation_interval",), lambda v: v % every == 0, multiple)
+    for field, choices in _CHOICES.items():
+        holds = functools.partial(operator.contains, choices)
+        require(config, (field,), holds, f"one of {', '.join(choices)}")
+    if config.update_kind != bmg.__name__:
+        for field, unused in _UNUSED_WITHOUT_TARGET.items():
+            holds = functools.partial(operator.eq, unused)
+            require(config, (field,), holds, f"{unused!r}, where there is no target")
+
+
+def provenance(config: Config) -> dict[str, Any]:
+    """Says what the numbers come from, beside the config.
+
+    Args:
+        config: of one point.
+
+    Returns:
+        Checksum of the data set, and the form of convolutions on this machine.
+
+    Raises:
+        ValueError: there is no such data set here, it is not whole, or it does not have
+            the images for a task.
+    """
+    data_set = _data_set(config)
+    return {
+        "data_set": f"{data_set.name} {data_set.checksum}",
+        "convolution": learners.CONVOLUTIONS[config.convolution]().__name__,
+    }
+
+
+@contextlib.contextmanager
+def open_source(config: Config) -> Iterator[Source]:
+    """Puts the data set on the device, once in a process.
+
+    Args:
+        config: of one point.
+
+    Yields:
+        Its images.
+
+    Raises:
+        ValueError: as `provenance`.
+    """
+    _data_set(config)
+    yield _on_device(config.data_set, os.environ.get(_DATA))
+
+
+def progress(config: Config, state: State) -> dict[str, jax.Array]:
+    """Counts the training so far: meta-updates."""
+    del config
+    return {"meta_updates": state.meta_updates}
+
+
+def init(config: Config, key: chex.PRNGKey, source: Source) -> State:
+    """Starts with a random initialization.
+
+    Args:
+        config: of one point.
+        key: the network's is split off; the rest is that of all tasks to come.
+        source: says the shape of images.
+
+    Returns:
+        The state before the first meta-update.
+    """
+    network_key, key = jax.random.split(key)
+    images = jnp.zeros((1, *source["train"].shape[2:]))
+    meta_params = learners.network(config).init(network_key, images)
+    zeros = {name: jnp.zeros(()) for name in METRICS}
+    return State(
+        meta_params=meta_params,
+        meta_opt_state=_meta_optimizer(config).init(meta_params),
+        meta_gradient=jax.tree.map(jnp.zeros_like, meta_params),
+        key=key,
+        meta_updates=jnp.zeros((), jnp.int32),
+        sums=zeros,
+        row={"meta_updates": jnp.zeros((), jnp.int32)} | zeros,
+    )
+
+
+def train(
+    config: Config, state: State, source: Source
+) -> tuple[State, dict[str, jax.Array]]:
+    """Runs one chunk of meta-updates.
+
+    Args:
+        config: of one point.
+        state: to go on from.
+        source: images by split.
+
+    Returns:
+        The state after the chunk, and [1] rows: the last whole interval's metrics.
+    """
+    state, _ = jax.lax.scan(
+        lambda state, _: (update(config, state, source["train"]), None),
+        state,
+        length=chunk_length(config, source["train"].shape[2:]),
+    )
+    return state, {name: value[jnp.newaxis] for name, value in state.row.items()}
+
+
+def evaluate(
+    config: Config, state: State, source: Source, split: str
+) -> dict[str, jax.Array]:
+    """Adapts to tasks that were never trained on, the same for all points.
+
+    Args:
+        config: of one point.
+        state: to be judged.
+        source: images by split.
+        split: "validation" or "test".
+
+    Returns:
+        Mean `accuracy` on the query images, in percent, `accuracy_95`, half the width
+        of its 95 % interval over tasks, and mean `loss`, in nats.
+    """
+
+    def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array]:
+        episode = _episode(config, key, source[split], config.num_evaluation_queries)
+        learner = learners.adapt(
+            config,
+            state.meta_params,
+            learners.support(episode),
+            config.evaluation_steps,
+        )
+        query = learners.query(episode)
+        return (
+            learners.accuracy(config, learner, query),
+            learners.loss(config, learner, query),
+        )
+
+    keys = episodes.evaluation_keys(split, config.num_evaluation_tasks)
+    accuracies, losses = learners.for_each_task(of_task, keys)
+    error = jnp.std(accuracies) / math.sqrt(config.num_evaluation_tasks)
+    return {
+        "accuracy": jnp.mean(accuracies),
+        "accuracy_95": 1.96 * error,
+        "loss": jnp.mean(losses),
+    }
+
+
+def update(config: Config, state: State, images: jax.Array) -> State:
+    """Makes one meta-update, w ← w − β Adam(1/M Σ_i ∇_w of the i-th task's meta-loss).
+
+    Args:
+        config: of one point.
+        state: before it.
+        images: [C, n, H, W, channels] uint8, to draw tasks from.
+
+    Returns:
+        The state after it.
+    """
+
+    def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array, hk.Params]:
+        episode = _episode(config, key, images, config.num_queries)
+        meta_loss = functools.partial(UPDATE_KINDS[config.update_kind], config)
+        (loss, learner), gradient = jax.value_and_grad(meta_loss, has_aux=True)(
+            state.meta_params, episode
+        )
+        accuracy = learners.accuracy(config, learner, learners.query(episode))
+        return loss, accuracy, gradient
+
+    key = jax.random.fold_in(state.key, state.meta_updates)
+    losses, accuracies, gradients = learners.for_each_task(
+        of_task, jax.random.split(key, config.meta_batch_size)
+    )
+    gradient = jax.tree.map(lambda g: jnp.mean(g, axis=0), gradients)
+    updates, meta_opt_state = _meta_optimizer(config).update(
+        gradient, state.meta_opt_state
+    )
+    norm, variance = optax.tree.norm(gradient), diagnostics.variance(gradients)
+    metrics = {
+        "meta_loss": jnp.mean(losses),
+        "query_accuracy": jnp.mean(accuracies),
+        "meta_gradient_norm": norm,
+        "cosine_similarity": diagnostics.cosine_similarity(
+            gradient, state.meta_gradient
+        ),
+        "meta_gradient_variance": variance,
+        "norm_to_variance": diagnostics.norm_to_variance(norm, variance),
+    }
+    state = state._replace(
+        meta_params=optax.apply_updates(state.meta_params, updates),
+        meta_opt_state=meta_opt_state,
+        meta_gradient=gradient,
+        meta_updates=state.meta_updates + 1,
+    )
+    return _recorded(config, state, metrics)
+
+
+def maml(
+    config: Config, meta_params: hk.Params, episode: episodes.Episode
+) -> tuple[jax.Array, Learner]:
+    """Scores the adapted learner on the query images, f(x⁽ᴷ⁾(w)).
+
+    Source: Finn et al. (2017), Eq. 1; Flennerhag et al. (2022), Eq. 1.
+
+    Args:
+        config: of one point.
+        meta_params: w.
+        episode: the task.
+
+    Returns:
+        The meta-loss [], and the adapted learner.
+
+    Gradient: reaches w through all K steps.
+    """
+    return meta_gradient.standard_meta_loss(
+        meta_params,
+        episode,
+        inner_loop=functools.partial(_inner_loop, config),
+        objective=_query_loss(config, episode),
+    )
+
+
+def fomaml(
+    config: Config, meta_params: hk.Params, episode: episodes.Episode
+) -> tuple[jax.Array, Learner]:
+    """Scores the same learner, as if its steps did not depend on w.
+
+    Source: Finn et al. (2017), Section 5.2.
+
+    Args:
+        config: of one point.
+        meta_params: w.
+        episode: the task.
+
+    Returns:
+        The meta-loss [], and the adapted learner.
+
+    Gradient: reaches w as if x⁽ᴷ⁾ were w plus a constant.
+    """
+    descend = gradient_descent.descend_first_order
+    return meta_gradient.standard_meta_loss(
+        meta_params,
+        episode,
+        inner_loop=functools.partial(_inner_loop, config, descend=descend),
+        objective=_query_loss(config, episode),
+    )
+
+
+def bmg(
+    config: Config, meta_params: hk.Params, episode: episodes.Episode
+) -> tuple[jax.Array, Learner]:
+    """Measures how far the adapted learner is from one that saw the query images.
+
+        μ(x̃, x⁽ᴷ⁾(w)), x̃ by L steps from x⁽ᴷ⁾ on the query images
+
+    Source: Flennerhag et al. (2022), Section 6, Algorithm 7.
+
+    Args:
+        config: of one point.
+        meta_params: w.
+        episode: the task.
+
+    Returns:
+        The meta-loss [], and the adapted learner.
+
+    Gradient: reaches w through the K steps, and through none of the L.
+    """
+    query = learners.query(episode)
+
+    def target_bootstrap(_: hk.Params, learner: Learner) -> tuple[Learner, Learner]:
+        def step(learning_rate):
+            return lambda learner: learners.descended(
+                config, learner, query, learning_rate
+            )
+
+        target, _ = TARGET_BOOTSTRAPS[config.target_bootstrap](
+            learner,
+            step(config.learning_rate),
+            step(config.target_learning_rate),
+            config.target_steps,
+        )
+        return target, learner  # No learner goes on: the next task starts from w.
+
+    distance = MATCHING_FUNCTIONS[config.matching_function]
+    return meta_gradient.bootstrapped_meta_loss(
+        meta_params,
+        episode,
+        inner_loop=functools.partial(_inner_loop, config),
+        target_bootstrap=target_bootstrap,
+        matching_function=functools.partial(distance, config, query[0]),
+    )
+
+
+def chunk_length(config: Config, image_shape: tuple[int, int, int]) -> int:
+    """Chooses how many meta-updates one call of `train` makes, some seconds' worth.
+
+    Args:
+        config: of one point.
+        image_shape: height, width, channels.
+
+    Returns:
+        A divisor of `record_interval`, so that chunks end where rows and evaluations
+        are due.
+    """
+    seconds = learners.multiply_adds(config, image_shape) / _multiply_adds_per_second()
+    most = max(1, int(_CHUNK_SECONDS / seconds))
+    every = config.record_interval
+    return max(n for n in range(1, every + 1) if every % n == 0 and n <= most)
+
+
+UPDATE_KINDS = {f.__name__: f for f in (maml, fomaml, bmg)}
+TARGET_BOOTSTRAPS = {
+    "objective_step": targets.objective_step,
+    "update_rule": lambda learner, update, final_step, num_steps: targets.update_rule(
+        learner, update, num_steps
+    ),
+}
+
+
+def _of_predictions(divergence):
+    """Matches what target and learner say of the query images."""
+    return lambda config, images, target, learner: divergence(
+        learners.logits(config, target, images),
+        learners.logits(config, learner, images),
+    )
+
+
+def _of_params(distance):
+    """Matches the variables that tasks change."""
+    return lambda config, images, target, learner: distance(
+        target.params, learner.params
+    )
+
+
+MATCHING_FUNCTIONS = {
+    "policy_kl": _of_predictions(matching.policy_kl),
+    "reverse_policy_kl": _of_predictions(matching.reverse_policy_kl),
+    "symmetric_policy_kl": _of_predictions(matching.symmetric_policy_kl),
+    "squared_euclidean": _of_params(matching.squared_euclidean),
+}
+METRICS = (
+    "meta_loss",
+    "query_accuracy",
+    "meta_gradient_norm",
+    "cosine_similarity",
+    "meta_gradient_variance",
+    "norm_to_variance",
+)
+
+
+def _inner_loop(config, meta_params, episode, descend=gradient_descent.descend):
+    """x⁽ᴷ⁾(w)."""
+    support = learners.support(episode)
+    return learners.adapt(config, meta_params, support, config.inner_steps, descend)
+
+
+def _query_loss(config, episode):
+    return lambda learner: learners.loss(config, learner, learners.query(episode))
+
+
+def _episode(config, key, images, num_queries):
+    return episodes.sample(
+        key,
+        images,
+        num_ways=config.num_ways,
+        num_shots=config.num_shots,
+        num_queries=num_queries,
+    )
+
+
+def _recorded(config: Config, state: State, metrics: dict[str, jax.Array]) -> State:
+    """Adds a meta-update's metrics up; at the end of an interval they make a row."""
+    sums = jax.tree.map(jnp.add, state.sums, metrics)
+    is_due = state.meta_updates % config.record_interval == 0
+    means = jax.tree.map(lambda total: total / config.record_interval, sums)
+    row = {"meta_updates": state.meta_updates} | means
+    return state._replace(
+        sums=jax.tree.map(lambda total: jnp.where(is_due, 0.0, total), sums),
+        row=jax.tree.map(functools.partial(jnp.where, is_due), row, state.row),
+    )
+
+
+def _meta_optimizer(config):
+    return optax.chain(
+        optax.clip(config.meta_gradient_clip),
+        optax.adam(
+            config.meta_learning_rate,
+            b1=config.meta_adam_b1,
+            b2=config.meta_adam_b2,
+            eps=config.meta_adam_eps,
+        ),
+    )
+
+
+_DATA = "BMG_SWEEPS_DATA"  # Variable that names the folder of data sets.
+_CHUNK_SECONDS = 2.0
+
+
+def _multiply_adds_per_second():
+    """Of these convolutions: two cores of a small server, or an accelerator."""
+    return 2e10 if jax.default_backend() == "cpu" else 2e12
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(name, folder):
+    return data_sets.load(name, folder)
+
+
+def _data_set(config):
+    """The config's data set, which has the images for its tasks."""
+    data_set = _loaded(config.data_set, os.environ.get(_DATA))
+    for split, queries in (
+        ("train", config.num_queries),
+        ("validation", config.num_evaluation_queries),
+        ("test", config.num_evaluation_queries),
+    ):
+        try:
+            episodes.check(
+                data_set.splits[split].images.shape,
+                num_ways=config.num_ways,
+                num_shots=config.num_shots,
+                num_queries=queries,
+            )
+        except ValueError as error:
+            raise ValueError(f"{config.data_set}, {split}: {error}") from error
+    return data_set
+
+
+@functools.lru_cache(maxsize=1)
+def _on_device(name, folder):
+    splits = _loaded(name, folder).splits
+    return {split: jnp.asarray(part.images) for split, part in splits.items()}
+
+
+_POSITIVE = (
+    "learning_rate",
+    "target_learning_rate",
+    "meta_learning_rate",
+    "meta_adam_eps",
+    "meta_gradient_clip",
+)
+_DECAYS = ("meta_adam_b1", "meta_adam_b2")
+_COUNTS = (
+    "num_shots",
+    "num_queries",
+    "num_evaluation_queries",
+    "num_filters",
+    "inner_steps",
+    "target_steps",
+    "meta_batch_size",
+    "evaluation_steps",
+    "num_evaluation_tasks",
+    "evaluation_interval",
+    "record_interval",
+)
+_CHOICES = {
+    "data_set": data_sets.DATA_SETS,
+    "convolution": learners.CONVOLUTIONS,
+    "update_kind": UPDATE_KINDS,
+    "adapted": learners.ADAPTED,
+    "target_bootstrap": TARGET_BOOTSTRAPS,
+    "matching_function": MATCHING_FUNCTIONS,
+}
+_UNUSED_WITHOUT_TARGET = {
+    "target_steps": 1,
+    "target_bootstrap": "objective_step",
+    "matching_function": "policy_kl",
+}
