@@ -11,6 +11,7 @@ their checksums are compared; a folder appears whole or not at all.
 import concurrent.futures
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -23,7 +24,7 @@ import filelock
 import numpy as np
 import PIL
 
-from bmg_sweeps import encoding, errors, paths
+from bmg_sweeps import errors, paths
 from bmg_sweeps.tasks import sources
 
 _MANIFEST = "manifest.json"
@@ -98,9 +99,9 @@ def _code(name: str) -> list[bytes]:
 def _open(folder: pathlib.Path) -> dict[str, Stored] | None:
     """Maps the arrays of a folder; None if it is missing, or damaged."""
     try:
-        manifest = encoding.json_value((folder / _MANIFEST).read_bytes())
+        manifest = json.loads((folder / _MANIFEST).read_bytes())
         return {split: _mapped(folder, split, manifest) for split in sources.SPLITS}
-    except (OSError, ValueError, LookupError, TypeError, BufferError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
@@ -150,7 +151,7 @@ def _decode(name: str, source: sources.Source, folder: pathlib.Path) -> None:
             "shape": contents.shape,
             "sha256": sha256,
         }
-    (folder / _MANIFEST).write_bytes(encoding.json_bytes(manifest))
+    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1))
 
 
 @contextlib.contextmanager

@@ -5,13 +5,14 @@ and `STAND_IN`; the rest is common to all: `cache` decodes what is found, once.
 """
 
 import hashlib
+import json
 import os
 import pathlib
 from typing import NamedTuple
 
 import numpy as np
 
-from bmg_sweeps import encoding, errors
+from bmg_sweeps import errors
 from bmg_sweeps.tasks import cache, glyphs, mini_imagenet, omniglot
 
 DATA_SETS = {
@@ -67,4 +68,4 @@ def load(name: str, folder: str | os.PathLike | None) -> DataSet:
 
 def _checksum(stored: dict[str, cache.Stored]) -> str:
     content = {split: [kept.class_names, kept.sha256] for split, kept in stored.items()}
-    return hashlib.sha256(encoding.json_bytes(content)).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -131,6 +131,8 @@ def _pickle_classes(paths: list[pathlib.Path]) -> dict[str, Class]:
     (path,) = paths
     value = pickles.load(path)
     try:
+        if not isinstance(value, dict):
+            raise TypeError(f"found {type(value).__name__}")
         content = {pickles.text(key): entry for key, entry in value.items()}
         images = pickles.array(content["image_data"])
         indices = {
