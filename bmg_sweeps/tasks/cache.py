@@ -101,7 +101,7 @@ def _open(folder: pathlib.Path) -> dict[str, Stored] | None:
     try:
         manifest = json.loads((folder / _MANIFEST).read_bytes())
         return {split: _mapped(folder, split, manifest) for split in sources.SPLITS}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (EOFError, LookupError, OSError, RecursionError, TypeError, ValueError):
         return None
 
 

@@ -93,6 +93,9 @@ def evaluation_keys(split: str, num_tasks: int) -> chex.PRNGKey:
     Raises:
         ValueError: there is no such split.
     """
+    if split not in sources.SPLITS:
+        expected = errors.expected_one_of(split, sources.SPLITS)
+        raise ValueError(f"split {split!r}: {expected}")
     key = jax.random.key(_EVALUATION_SEED)
     split_key = jax.random.fold_in(key, sources.SPLITS.index(split))
     return jax.vmap(jax.random.fold_in, (None, 0))(split_key, np.arange(num_tasks))
