@@ -1,0 +1,1 @@
+"""Few-shot tasks: data sets of labeled images, and episodes drawn from them."""
