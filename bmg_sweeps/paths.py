@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAINERS = ROOT / "trainers"
 GIN = ROOT / "gin"
 SWEEPS = ROOT / "sweeps"
+DATA_VARIABLE = "BMG_SWEEPS_DATA"  # Of the environment: the folder of data sets.
 
 
 def cache() -> pathlib.Path:

@@ -1,6 +1,6 @@
 """Few-shot classification: an initialization that gradient descent adapts in K steps.
 
-Three update kinds, each a function of this module: `maml`, its first-order
+Three update kinds, in `_few_shot_updates`: `maml`, its first-order
 approximation `fomaml`, and `bmg`, which matches the adapted learner to one that has
 seen more of the task. `adapted` says which variables a task changes; with "head" all
 three are ANIL.
@@ -29,7 +29,6 @@ import dataclasses
 import functools
 import math
 import operator
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -40,20 +39,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from bmg_sweeps.core import (
-    diagnostics,
-    gradient_descent,
-    matching,
-    meta_gradient,
-    targets,
-)
+from bmg_sweeps.core import diagnostics
 from bmg_sweeps.core.config import require, structure
 from bmg_sweeps.tasks import data_sets, episodes
+from trainers import _few_shot_data as data
 from trainers import _few_shot_learner as learners
-from trainers._few_shot_learner import Learner
-
-Source = dict[str, jax.Array]
-"""[C, n, H, W, channels] uint8 images, by split."""
+from trainers import _few_shot_updates as update_kinds
 
 
 @jax.tree_util.register_dataclass
@@ -78,12 +69,12 @@ class Config:
     num_evaluation_queries: int = structure()  # The same in evaluation.
     num_filters: int = structure()  # Of each convolution.
     convolution: str = structure()  # In `_few_shot_learner.CONVOLUTIONS`.
-    update_kind: str = structure()  # Name in `UPDATE_KINDS`.
+    update_kind: str = structure()  # In `_few_shot_updates.UPDATE_KINDS`.
     adapted: str = structure()  # In `_few_shot_learner.ADAPTED`.
     inner_steps: int = structure()  # K, of adaptation in meta-training.
     target_steps: int = structure()  # L, from x⁽ᴷ⁾ to the target.
-    target_bootstrap: str = structure()  # Name in `TARGET_BOOTSTRAPS`.
-    matching_function: str = structure()  # Name in `MATCHING_FUNCTIONS`.
+    target_bootstrap: str = structure()  # In `_few_shot_updates`.
+    matching_function: str = structure()  # In `_few_shot_updates`.
     meta_batch_size: int = structure()  # M, tasks of a meta-update.
     evaluation_steps: int = structure()  # Of adaptation in evaluation.
     num_evaluation_tasks: int = structure()  # On each split.
@@ -115,7 +106,7 @@ def check(config: Config) -> None:
     for field, choices in _CHOICES.items():
         holds = functools.partial(operator.contains, choices)
         require(config, (field,), holds, f"one of {', '.join(choices)}")
-    if config.update_kind != bmg.__name__:
+    if config.update_kind != update_kinds.bmg.__name__:
         for field, unused in _UNUSED_WITHOUT_TARGET.items():
             holds = functools.partial(operator.eq, unused)
             require(config, (field,), holds, f"{unused!r}, where there is no target")
@@ -134,7 +125,7 @@ def provenance(config: Config) -> dict[str, Any]:
         ValueError: there is no such data set here, it is not whole, or it does not have
             the images for a task.
     """
-    data_set = _data_set(config)
+    data_set = data.load(config)
     return {
         "data_set": f"{data_set.name} {data_set.checksum}",
         "convolution": learners.CONVOLUTIONS[config.convolution]().__name__,
@@ -142,7 +133,7 @@ def provenance(config: Config) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def open_source(config: Config) -> Iterator[Source]:
+def open_source(config: Config) -> Iterator[data.Source]:
     """Puts the data set on the device, once in a process.
 
     Args:
@@ -154,8 +145,7 @@ def open_source(config: Config) -> Iterator[Source]:
     Raises:
         ValueError: as `provenance`.
     """
-    _data_set(config)
-    yield _on_device(config.data_set, os.environ.get(_DATA))
+    yield data.on_device(config)
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
@@ -164,7 +154,7 @@ def progress(config: Config, state: State) -> dict[str, jax.Array]:
     return {"meta_updates": state.meta_updates}
 
 
-def init(config: Config, key: chex.PRNGKey, source: Source) -> State:
+def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
     """Starts with a random initialization.
 
     Args:
@@ -191,7 +181,7 @@ def init(config: Config, key: chex.PRNGKey, source: Source) -> State:
 
 
 def train(
-    config: Config, state: State, source: Source
+    config: Config, state: State, source: data.Source
 ) -> tuple[State, dict[str, jax.Array]]:
     """Runs one chunk of meta-updates.
 
@@ -212,7 +202,7 @@ def train(
 
 
 def evaluate(
-    config: Config, state: State, source: Source, split: str
+    config: Config, state: State, source: data.Source, split: str
 ) -> dict[str, jax.Array]:
     """Adapts to tasks that were never trained on, the same for all points.
 
@@ -228,7 +218,9 @@ def evaluate(
     """
 
     def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array]:
-        episode = _episode(config, key, source[split], config.num_evaluation_queries)
+        episode = data.episode(
+            config, key, source[split], config.num_evaluation_queries
+        )
         learner = learners.adapt(
             config,
             state.meta_params,
@@ -264,8 +256,10 @@ def update(config: Config, state: State, images: jax.Array) -> State:
     """
 
     def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array, hk.Params]:
-        episode = _episode(config, key, images, config.num_queries)
-        meta_loss = functools.partial(UPDATE_KINDS[config.update_kind], config)
+        episode = data.episode(config, key, images, config.num_queries)
+        meta_loss = functools.partial(
+            update_kinds.UPDATE_KINDS[config.update_kind], config
+        )
         (loss, learner), gradient = jax.value_and_grad(meta_loss, has_aux=True)(
             state.meta_params, episode
         )
@@ -300,102 +294,6 @@ def update(config: Config, state: State, images: jax.Array) -> State:
     return _recorded(config, state, metrics)
 
 
-def maml(
-    config: Config, meta_params: hk.Params, episode: episodes.Episode
-) -> tuple[jax.Array, Learner]:
-    """Scores the adapted learner on the query images, f(x⁽ᴷ⁾(w)).
-
-    Source: Finn et al. (2017), Eq. 1; Flennerhag et al. (2022), Eq. 1.
-
-    Args:
-        config: of one point.
-        meta_params: w.
-        episode: the task.
-
-    Returns:
-        The meta-loss [], and the adapted learner.
-
-    Gradient: reaches w through all K steps.
-    """
-    return meta_gradient.standard_meta_loss(
-        meta_params,
-        episode,
-        inner_loop=functools.partial(_inner_loop, config),
-        objective=_query_loss(config, episode),
-    )
-
-
-def fomaml(
-    config: Config, meta_params: hk.Params, episode: episodes.Episode
-) -> tuple[jax.Array, Learner]:
-    """Scores the same learner, as if its steps did not depend on w.
-
-    Source: Finn et al. (2017), Section 5.2.
-
-    Args:
-        config: of one point.
-        meta_params: w.
-        episode: the task.
-
-    Returns:
-        The meta-loss [], and the adapted learner.
-
-    Gradient: reaches w as if x⁽ᴷ⁾ were w plus a constant.
-    """
-    descend = gradient_descent.descend_first_order
-    return meta_gradient.standard_meta_loss(
-        meta_params,
-        episode,
-        inner_loop=functools.partial(_inner_loop, config, descend=descend),
-        objective=_query_loss(config, episode),
-    )
-
-
-def bmg(
-    config: Config, meta_params: hk.Params, episode: episodes.Episode
-) -> tuple[jax.Array, Learner]:
-    """Measures how far the adapted learner is from one that saw the query images.
-
-        μ(x̃, x⁽ᴷ⁾(w)), x̃ by L steps from x⁽ᴷ⁾ on the query images
-
-    Source: Flennerhag et al. (2022), Section 6, Algorithm 7.
-
-    Args:
-        config: of one point.
-        meta_params: w.
-        episode: the task.
-
-    Returns:
-        The meta-loss [], and the adapted learner.
-
-    Gradient: reaches w through the K steps, and through none of the L.
-    """
-    query = learners.query(episode)
-
-    def target_bootstrap(_: hk.Params, learner: Learner) -> tuple[Learner, Learner]:
-        def step(learning_rate):
-            return lambda learner: learners.descended(
-                config, learner, query, learning_rate
-            )
-
-        target, _ = TARGET_BOOTSTRAPS[config.target_bootstrap](
-            learner,
-            step(config.learning_rate),
-            step(config.target_learning_rate),
-            config.target_steps,
-        )
-        return target, learner  # No learner goes on: the next task starts from w.
-
-    distance = MATCHING_FUNCTIONS[config.matching_function]
-    return meta_gradient.bootstrapped_meta_loss(
-        meta_params,
-        episode,
-        inner_loop=functools.partial(_inner_loop, config),
-        target_bootstrap=target_bootstrap,
-        matching_function=functools.partial(distance, config, query[0]),
-    )
-
-
 def chunk_length(config: Config, image_shape: tuple[int, int, int]) -> int:
     """Chooses how many meta-updates one call of `train` makes, some seconds' worth.
 
@@ -413,36 +311,6 @@ def chunk_length(config: Config, image_shape: tuple[int, int, int]) -> int:
     return max(n for n in range(1, every + 1) if every % n == 0 and n <= most)
 
 
-UPDATE_KINDS = {f.__name__: f for f in (maml, fomaml, bmg)}
-TARGET_BOOTSTRAPS = {
-    "objective_step": targets.objective_step,
-    "update_rule": lambda learner, update, final_step, num_steps: targets.update_rule(
-        learner, update, num_steps
-    ),
-}
-
-
-def _of_predictions(divergence):
-    """Matches what target and learner say of the query images."""
-    return lambda config, images, target, learner: divergence(
-        learners.logits(config, target, images),
-        learners.logits(config, learner, images),
-    )
-
-
-def _of_params(distance):
-    """Matches the variables that tasks change."""
-    return lambda config, images, target, learner: distance(
-        target.params, learner.params
-    )
-
-
-MATCHING_FUNCTIONS = {
-    "policy_kl": _of_predictions(matching.policy_kl),
-    "reverse_policy_kl": _of_predictions(matching.reverse_policy_kl),
-    "symmetric_policy_kl": _of_predictions(matching.symmetric_policy_kl),
-    "squared_euclidean": _of_params(matching.squared_euclidean),
-}
 METRICS = (
     "meta_loss",
     "query_accuracy",
@@ -451,26 +319,6 @@ METRICS = (
     "meta_gradient_variance",
     "norm_to_variance",
 )
-
-
-def _inner_loop(config, meta_params, episode, descend=gradient_descent.descend):
-    """x⁽ᴷ⁾(w)."""
-    support = learners.support(episode)
-    return learners.adapt(config, meta_params, support, config.inner_steps, descend)
-
-
-def _query_loss(config, episode):
-    return lambda learner: learners.loss(config, learner, learners.query(episode))
-
-
-def _episode(config, key, images, num_queries):
-    return episodes.sample(
-        key,
-        images,
-        num_ways=config.num_ways,
-        num_shots=config.num_shots,
-        num_queries=num_queries,
-    )
 
 
 def _recorded(config: Config, state: State, metrics: dict[str, jax.Array]) -> State:
@@ -497,44 +345,12 @@ def _meta_optimizer(config):
     )
 
 
-_DATA = "BMG_SWEEPS_DATA"  # Variable that names the folder of data sets.
 _CHUNK_SECONDS = 2.0
 
 
 def _multiply_adds_per_second():
     """Of these convolutions: two cores of a small server, or an accelerator."""
     return 2e10 if jax.default_backend() == "cpu" else 2e12
-
-
-@functools.lru_cache(maxsize=1)
-def _loaded(name, folder):
-    return data_sets.load(name, folder)
-
-
-def _data_set(config):
-    """The config's data set, which has the images for its tasks."""
-    data_set = _loaded(config.data_set, os.environ.get(_DATA))
-    for split, queries in (
-        ("train", config.num_queries),
-        ("validation", config.num_evaluation_queries),
-        ("test", config.num_evaluation_queries),
-    ):
-        try:
-            episodes.check(
-                data_set.splits[split].images.shape,
-                num_ways=config.num_ways,
-                num_shots=config.num_shots,
-                num_queries=queries,
-            )
-        except ValueError as error:
-            raise ValueError(f"{config.data_set}, {split}: {error}") from error
-    return data_set
-
-
-@functools.lru_cache(maxsize=1)
-def _on_device(name, folder):
-    splits = _loaded(name, folder).splits
-    return {split: jnp.asarray(part.images) for split, part in splits.items()}
 
 
 _POSITIVE = (
@@ -561,10 +377,10 @@ _COUNTS = (
 _CHOICES = {
     "data_set": data_sets.DATA_SETS,
     "convolution": learners.CONVOLUTIONS,
-    "update_kind": UPDATE_KINDS,
+    "update_kind": update_kinds.UPDATE_KINDS,
     "adapted": learners.ADAPTED,
-    "target_bootstrap": TARGET_BOOTSTRAPS,
-    "matching_function": MATCHING_FUNCTIONS,
+    "target_bootstrap": update_kinds.TARGET_BOOTSTRAPS,
+    "matching_function": update_kinds.MATCHING_FUNCTIONS,
 }
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,

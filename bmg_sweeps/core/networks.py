@@ -68,8 +68,9 @@ def convolutional(
         for i in range(num_blocks):
             shape = (3, 3, features.shape[-1], num_filters)
             with hk.experimental.name_scope(f"block_{i}"):
-                kernel = hk.get_parameter("w", shape, init=glorot)
-                offset = hk.get_parameter("offset", (num_filters,), init=jnp.zeros)
+                dtype = features.dtype
+                kernel = hk.get_parameter("w", shape, dtype, glorot)
+                offset = hk.get_parameter("offset", (num_filters,), dtype, jnp.zeros)
             features = convolution(features, kernel)
             features = _normalized_and_pooled(features)
             features = jax.nn.relu(features + offset.reshape(1, 1, 1, -1))

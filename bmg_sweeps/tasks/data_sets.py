@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmg_sweeps import errors
+from bmg_sweeps import errors, paths
 from bmg_sweeps.tasks import cache, glyphs, mini_imagenet, omniglot
 
 DATA_SETS = {
@@ -36,6 +36,11 @@ class DataSet(NamedTuple):
     splits: dict[str, Split]  # "train", "validation" and "test"; no class is in two.
     checksum: str  # Of all images and class names: equal for equal data.
     stand_in: bool  # Whether it only stands in for a data set of the paper.
+
+
+def folder() -> str | None:
+    """Returns the folder that the user has named for data sets, if any."""
+    return os.environ.get(paths.DATA_VARIABLE)
 
 
 def load(name: str, folder: str | os.PathLike | None) -> DataSet:

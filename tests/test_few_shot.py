@@ -1,0 +1,279 @@
+"""The learner and the update kinds of few-shot classification, against their equations.
+
+In double precision, where a finite difference is a derivative to eight digits.
+"""
+
+import functools
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import small_few_shot as small
+
+from bmg_sweeps.core import gradient_descent
+from bmg_sweeps.tasks import episodes
+from trainers import _few_shot_data as data
+from trainers import _few_shot_learner as learners
+from trainers import _few_shot_updates as updates
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def problem(**values):
+    """A config, an initialization and an episode, all in double precision."""
+    config = small.make_config(**values)
+    images = small.source()["train"]
+    network = learners.network(config)
+    meta_params = network.init(jax.random.key(1), jnp.zeros((1, *images.shape[2:])))
+    # Offsets start at zero, where a ReLU may have none of its inputs above it.
+    offsets = lambda module, name, x: x + 0.3 if name == "offset" else x  # noqa: E731
+    meta_params = hk.data_structures.map(offsets, meta_params)
+    episode = data.episode(config, jax.random.key(2), images, config.num_queries)
+    doubled = jax.tree.map(
+        lambda x: x.astype(jnp.float64) if x.dtype == jnp.float32 else x,
+        (config, meta_params, episode),
+    )
+    return doubled
+
+
+@jax.jit
+def meta_loss(config, meta_params, episode):
+    return updates.UPDATE_KINDS[config.update_kind](config, meta_params, episode)[0]
+
+
+@jax.jit
+def meta_gradient(config, meta_params, episode):
+    return jax.grad(meta_loss, argnums=1)(config, meta_params, episode)
+
+
+def assert_close(actual, expected, **tolerances):
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for left, right in zip(
+        jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True
+    ):
+        np.testing.assert_allclose(left, right, **tolerances)
+
+
+def plain_steps(config, meta_params, episode, num_steps, rate, adapted):
+    """Gradient descent on the support images, written out."""
+
+    def loss(params):
+        logits = learners.network(config).apply(params, episode.support_images)
+        chosen = jax.nn.log_softmax(logits)[
+            np.arange(len(logits)), episode.support_labels
+        ]
+        return -jnp.mean(chosen)
+
+    params = meta_params
+    for _ in range(num_steps):
+        grads = jax.grad(loss)(params)
+        params = hk.data_structures.map(
+            lambda module, name, x, grads=grads: (
+                x - rate * grads[module][name] if adapted(module, name) else x
+            ),
+            params,
+        )
+    return params
+
+
+ADAPTED = {
+    "weights": lambda module, name: name in ("w", "b"),
+    "head": lambda module, name: module == "linear",
+    "everything": lambda module, name: True,
+}
+
+
+@pytest.mark.parametrize("adapted", ADAPTED)
+def test_adaptation_changes_what_it_says_and_nothing_else(adapted):
+    """ANIL leaves the body as it is; the original MAML the offsets."""
+    config, meta_params, episode = problem(adapted=adapted)
+    support = learners.support(episode)
+    learner = learners.adapt(config, meta_params, support, num_steps=3)
+    merged = hk.data_structures.merge(*learner)
+    expected = plain_steps(
+        config, meta_params, episode, 3, config.learning_rate, ADAPTED[adapted]
+    )
+    assert_close(merged, expected, rtol=1e-10, atol=1e-14)
+    for module, name, value in hk.data_structures.traverse(meta_params):
+        is_same = bool(jnp.all(merged[module][name] == value))
+        assert is_same != ADAPTED[adapted](module, name), (module, name)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"update_kind": "maml", "inner_steps": 1},
+        {"update_kind": "maml", "inner_steps": 3},
+        {"update_kind": "maml", "inner_steps": 3, "adapted": "head"},
+        {"update_kind": "maml", "inner_steps": 3, "adapted": "everything"},
+        small.BMG,
+        small.BMG | {"matching_function": "reverse_policy_kl"},
+        small.BMG | {"matching_function": "squared_euclidean"},
+    ],
+    ids=["MAML-1", "MAML-3", "ANIL-3", "all-3", "BMG-1", "BMG-2", "BMG-L2"],
+)
+def test_the_meta_gradient_is_that_of_finite_differences(values):
+    """Along a random direction; the target of BMG stands still meanwhile."""
+    config, meta_params, episode = problem(**values)
+    gradient = meta_gradient(config, meta_params, episode)
+    loss = functools.partial(meta_loss, config, episode=episode)
+    if config.update_kind == "bmg":
+        loss = functools.partial(with_fixed_target, config, meta_params, episode)
+    keys = iter(jax.random.split(jax.random.key(3), 20))
+    direction = jax.tree.map(
+        lambda x: jax.random.normal(next(keys), x.shape, x.dtype), meta_params
+    )
+    step = 1e-6
+
+    @jax.jit
+    def at(distance):
+        moved = jax.tree.map(lambda w, d: w + distance * d, meta_params, direction)
+        return loss(moved)
+
+    difference = float(at(step) - at(-step)) / (2 * step)
+    products = jax.tree.map(jnp.vdot, gradient, direction)
+    slope = float(sum(jax.tree.leaves(products)))
+    assert abs(difference) > 1e-4
+    assert slope == pytest.approx(difference, rel=1e-5)
+
+
+def target_of(config, meta_params, episode):
+    """x̃: L − 1 steps of α and one of the target's own rate, on the query images."""
+    support, query = learners.support(episode), learners.query(episode)
+    learner = learners.adapt(config, meta_params, support, config.inner_steps)
+    loss = functools.partial(learners.loss, config, data=query)
+    rates = [config.learning_rate] * (config.target_steps - 1)
+    for rate in [*rates, config.target_learning_rate]:
+        grads = jax.grad(lambda p, c: loss(learners.Learner(p, c)))(*learner)
+        params = jax.tree.map(
+            lambda x, g, rate=rate: x - rate * g, learner.params, grads
+        )
+        learner = learner._replace(params=params)
+    return learner
+
+
+@jax.jit
+def with_fixed_target(config, start, episode, meta_params):
+    """Algorithm 7's distance, with the target of `start`."""
+    target = target_of(config, start, episode)
+    learner = learners.adapt(
+        config, meta_params, learners.support(episode), config.inner_steps
+    )
+    if config.matching_function == "squared_euclidean":
+        squares = jax.tree.map(
+            lambda x, y: jnp.sum((x - y) ** 2), target.params, learner.params
+        )
+        return sum(jax.tree.leaves(squares))
+    images = episode.query_images
+    ours = jax.nn.log_softmax(learners.logits(config, learner, images))
+    theirs = jax.nn.log_softmax(learners.logits(config, target, images))
+    if config.matching_function == "policy_kl":  # µ = 1.
+        return jnp.mean(jnp.sum(jnp.exp(theirs) * (theirs - ours), axis=-1))
+    return jnp.mean(jnp.sum(jnp.exp(ours) * (ours - theirs), axis=-1))
+
+
+@pytest.mark.parametrize("target_bootstrap", ["objective_step", "update_rule"])
+@pytest.mark.parametrize("target_steps", [1, 3])
+def test_the_target_takes_its_steps_on_the_query_images(target_steps, target_bootstrap):
+    """Algorithm 7; without the final gradient step all L steps have the rate α."""
+    values = small.BMG | {"target_steps": target_steps, "target_learning_rate": 0.2}
+    config, meta_params, episode = problem(target_bootstrap=target_bootstrap, **values)
+    actual = float(meta_loss(config, meta_params, episode))
+    if target_bootstrap == "update_rule":
+        config, *_ = problem(**values | {"target_learning_rate": 0.05})
+    expected = float(with_fixed_target(config, meta_params, episode, meta_params))
+    assert expected > 1e-6
+    assert actual == pytest.approx(expected, rel=1e-8)
+
+
+def test_bmg_with_half_a_gradient_step_and_squared_distance_is_maml():
+    """Eq. 3: x̃ = x − ½ ∇f and µ = ‖·‖² give ∇_w f, where all variables adapt."""
+    values = {"adapted": "everything", "inner_steps": 2}
+    matched = {
+        "update_kind": "bmg",
+        "matching_function": "squared_euclidean",
+        "target_learning_rate": 0.5,
+    }
+    config, meta_params, episode = problem(**values, **matched)
+    actual = meta_gradient(config, meta_params, episode)
+    config, *_ = problem(**values)
+    assert_close(
+        actual, meta_gradient(config, meta_params, episode), rtol=1e-9, atol=1e-14
+    )
+
+
+def test_fomaml_lacks_the_hessian_term_and_nothing_else():
+    """K = 1: ∇MAML = v − α H v and ∇FOMAML = v, with v = ∇f(x⁽¹⁾), H that at w."""
+    values = {"adapted": "everything"}
+    config, meta_params, episode = problem(update_kind="maml", **values)
+    exact = meta_gradient(config, meta_params, episode)
+    config, *_ = problem(update_kind="fomaml", **values)
+    first_order = meta_gradient(config, meta_params, episode)
+
+    def support_loss(params):
+        learner = learners.Learner(params, {})
+        return learners.loss(config, learner, learners.support(episode))
+
+    _, product = jax.jvp(jax.grad(support_loss), (meta_params,), (first_order,))
+    expected = jax.tree.map(
+        lambda v, hv: v - config.learning_rate * hv, first_order, product
+    )
+    assert_close(exact, expected, rtol=1e-8, atol=1e-13)
+    size = max(float(jnp.abs(hv).max()) for hv in jax.tree.leaves(product))
+    assert size > 1e-2  # There is a Hessian to miss.
+
+
+def test_fomaml_is_maml_where_the_inner_hessian_vanishes(monkeypatch):
+    """A loss that is linear in the parameters has none."""
+
+    def linear(apply, params, context, data):
+        del apply, context
+        images, labels = data
+        weight = jnp.mean(images) + jnp.mean(labels)
+        sums = jax.tree.map(
+            lambda x: jnp.sum(jnp.sin(jnp.arange(x.size)) * x.ravel()), params
+        )
+        return weight * sum(jax.tree.leaves(sums))
+
+    descend = gradient_descent.descend
+    first_order = gradient_descent.descend_first_order
+    config, meta_params, episode = problem(inner_steps=3)
+    support = learners.support(episode)
+
+    def after(how, params):
+        end = how(linear, params, {}, support, config.learning_rate, 3)
+        learner = learners.Learner(end, {})
+        return learners.loss(config, learner, learners.query(episode))
+
+    exact, approximate = (
+        jax.grad(functools.partial(after, how))(meta_params)
+        for how in (descend, first_order)
+    )
+    assert_close(exact, approximate, rtol=1e-10, atol=1e-14)
+
+
+def test_the_target_passes_no_gradient():
+    """It counts as if it were a constant, offsets and all: see finite differences."""
+    config, meta_params, episode = problem(**small.BMG)
+    fixed = jax.grad(functools.partial(with_fixed_target, config, meta_params, episode))
+    assert_close(
+        meta_gradient(config, meta_params, episode),
+        fixed(meta_params),
+        rtol=1e-8,
+        atol=1e-14,
+    )
+
+
+def test_an_episode_has_the_size_of_the_config():
+    config, _, episode = problem()
+    assert isinstance(episode, episodes.Episode)
+    shape = (small.SIZE, small.SIZE, 1)
+    assert episode.support_images.shape == (3 * 2, *shape)
+    assert episode.query_images.shape == (3 * 2, *shape)
+    assert config.num_ways == 3
