@@ -118,7 +118,7 @@ def _mapped(folder: pathlib.Path, split: str, manifest: dict) -> Stored:
 
 def _made(name: str, source: sources.Source, folder: pathlib.Path) -> dict[str, Stored]:
     """Decodes a data set into a folder; only one process at a time comes here."""
-    what = "damaged, so decoded again" if folder.exists() else "decoded once"
+    what = "damaged, so decoding again" if folder.exists() else "decoding once"
     print(f"{name}: {what}, into {folder}", file=sys.stderr)
     for left in folder.parent.glob(f".tmp-{name}-*"):  # By a process that was killed.
         shutil.rmtree(left)

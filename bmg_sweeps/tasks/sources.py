@@ -137,7 +137,7 @@ def read_npz(path: pathlib.Path, dtypes: dict[str, str]) -> dict[str, np.ndarray
             raise ValueError(f"{size:,} bytes inside, at most {_MOST_NPZ_BYTES:,}")
         with np.load(path, allow_pickle=False) as file:
             missing = [key for key in dtypes if key not in file]
-            arrays = {key: file[key] for key in dtypes if not missing}
+            arrays = {key: np.asarray(file[key]) for key in dtypes if not missing}
     except Exception as error:  # NumPy's and zipfile's, of many kinds.
         raise refused(
             path, f"expected an .npz of plain arrays ({errors.first_line(error)})"
@@ -145,11 +145,11 @@ def read_npz(path: pathlib.Path, dtypes: dict[str, str]) -> dict[str, np.ndarray
     if missing:
         raise refused(path, f"lacks {missing[0]}; expected {', '.join(dtypes)}")
     for key, kinds in dtypes.items():
-        if (
-            not isinstance(arrays[key], np.ndarray)
-            or arrays[key].dtype.kind not in kinds
-        ):
-            raise refused(f"{path}, {key}", f"unexpected {_described(arrays[key])}")
+        if arrays[key].dtype.kind not in kinds:
+            expected = "strings" if kinds == "U" else "integers"
+            raise refused(
+                f"{path}, {key}", f"{_described(arrays[key])}, expected {expected}"
+            )
     return arrays
 
 
