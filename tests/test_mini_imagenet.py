@@ -85,6 +85,23 @@ def test_images_of_another_size_or_kind_are_made_84_by_84_rgb(tmp_path):
         np.testing.assert_array_equal(image, np.asarray(resized))
 
 
+def test_a_class_may_be_a_link_and_its_changes_are_seen(tmp_path):
+    """Images of a split of one's own are often linked from elsewhere."""
+    data = small_data.jpegs()
+    write_folders(tmp_path / "mine", data)
+    own = tmp_path / "mine" / "test" / "n00000007"
+    own.rename(tmp_path / "elsewhere")
+    own.symlink_to(tmp_path / "elsewhere")
+    (own / "back").symlink_to(own)
+    np.testing.assert_array_equal(
+        load(tmp_path / "mine").splits["test"].images, small_data.pixels(data["test"])
+    )
+    first, second, *_ = sorted(own.glob("*.jpg"))
+    first.write_bytes(second.read_bytes())
+    changed = load(tmp_path / "mine").splits["test"].images
+    np.testing.assert_array_equal(changed[0, 0], changed[0, 1])
+
+
 def test_indices_may_be_arrays_or_numpy_integers(tmp_path):
     """A class's indices as an array, or a list of int64: both are seen in the wild."""
     data = small_data.jpegs()

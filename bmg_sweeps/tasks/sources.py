@@ -207,12 +207,31 @@ def decoded(data: bytes, where: object) -> Image.Image:
     return image
 
 
-def files_below(*folders: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields all files in folders and in theirs, in no order."""
+def files_below(*folders: pathlib.Path, depth: int = 2) -> Iterator[pathlib.Path]:
+    """Yields the files in folders and in theirs, in no order.
+
+    Args:
+        folders: that exist.
+        depth: how many levels of folders within them are looked into. Links are
+            followed, and some lead back.
+
+    Yields:
+        Paths of files.
+
+    Raises:
+        UserError: a folder cannot be read.
+    """
     for folder in folders:
-        for parent, _, names in os.walk(folder):
-            for name in names:
-                yield pathlib.Path(parent, name)
+        try:
+            with os.scandir(folder) as found:
+                entries_found = list(found)
+        except OSError as error:
+            raise refused(folder, f"cannot be read ({error.strerror})") from error
+        for entry in entries_found:
+            if not entry.is_dir():
+                yield pathlib.Path(entry.path)
+            elif depth > 0:
+                yield from files_below(pathlib.Path(entry.path), depth=depth - 1)
 
 
 def _is_unknown(error: Exception) -> bool:
