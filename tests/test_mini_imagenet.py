@@ -85,6 +85,23 @@ def test_images_of_another_size_or_kind_are_made_84_by_84_rgb(tmp_path):
         np.testing.assert_array_equal(image, np.asarray(resized))
 
 
+def test_a_class_may_be_a_link_and_its_changes_are_seen(tmp_path):
+    """Images of a split of one's own are often linked from elsewhere."""
+    data = small_data.jpegs()
+    write_folders(tmp_path / "mine", data)
+    own = tmp_path / "mine" / "test" / "n00000007"
+    own.rename(tmp_path / "elsewhere")
+    own.symlink_to(tmp_path / "elsewhere")
+    (own / "back").symlink_to(own)
+    np.testing.assert_array_equal(
+        load(tmp_path / "mine").splits["test"].images, small_data.pixels(data["test"])
+    )
+    first, second, *_ = sorted(own.glob("*.jpg"))
+    first.write_bytes(second.read_bytes())
+    changed = load(tmp_path / "mine").splits["test"].images
+    np.testing.assert_array_equal(changed[0, 0], changed[0, 1])
+
+
 def test_indices_may_be_arrays_or_numpy_integers(tmp_path):
     """A class's indices as an array, or a list of int64: both are seen in the wild."""
     data = small_data.jpegs()
@@ -235,7 +252,7 @@ FLAWS = {
     "no test split, folders": (
         write_folders,
         lambda folder: (folder / "test").rename(folder / "tests"),
-        ["mine: no test split among its folders", "only train, validation; exp"],
+        ["mine: no test split among its class folders", "only train, validation; exp"],
     ),
     "no test split, packed": (
         write_packed,
@@ -250,12 +267,12 @@ FLAWS = {
     "a class is missing": (
         write_folders,
         removed_class,
-        ["mini_imagenet, train split: 3 classes, expected 4"],
+        ["mine, train split: 3 classes, expected 4"],
     ),
     "an image is missing": (
         write_folders,
         remove("train/*/*.jpg"),
-        ["train split, class n00000001: 4 images, expected 5"],
+        ["mine, train split, class n00000001: 4 images, expected 5"],
     ),
     "a class in two splits": (
         write_folders,
@@ -285,17 +302,17 @@ FLAWS = {
     "other columns": (
         write_csvs,
         write_text("test.csv", "name,label\na.jpg,b\n"),
-        ["test.csv: expected columns filename,label (found name,label)"],
+        ["test.csv: expected columns filename,label (found ['name', 'label'])"],
     ),
     "a row of three": (
         write_csvs,
         write_text("test.csv", "filename,label\na.jpg,b,c\n"),
-        ["test.csv: expected columns filename,label"],
+        ["test.csv: expected columns filename,label (found ['a.jpg', 'b', 'c'])"],
     ),
     "an empty table": (
         write_csvs,
         write_text("test.csv", ""),
-        ["test.csv: expected columns filename,label"],
+        ["test.csv: expected columns filename,label (found [])"],
     ),
     "a table that is no text": (
         write_csvs,
@@ -310,7 +327,7 @@ FLAWS = {
     "a pickle of a list": (
         write_pickles,
         repickle(lambda _: [1]),
-        ["cache-test.pkl: expected a dict of image_data and class_dict"],
+        ["test.pkl: expected a dict of image_data and class_dict", "found list"],
     ),
     "a pickle without images": (
         write_pickles,
@@ -340,12 +357,12 @@ FLAWS = {
     "a pickle with a class too few": (
         write_pickles,
         repickle(lambda content: without("n00000007")(content["class_dict"])),
-        ["mini_imagenet, test split: 2 classes, expected 3"],
+        ["mine, test split: 2 classes, expected 3"],
     ),
     "a pickle with an image too few": (
         write_pickles,
         repickle(indices(lambda own: own.pop())),
-        ["test split, class n00000007: 4 images, expected 5"],
+        ["mine, test split, class n00000007: 4 images, expected 5"],
     ),
     "a pickle with an image in two classes": (
         write_pickles,
@@ -390,7 +407,7 @@ FLAWS = {
     "packed numbers for names": (
         write_packed,
         repack(setting("class_names", np.arange(3))),
-        ["test.npz, class_names: unexpected int64 [3]"],
+        ["test.npz, class_names: int64 [3], expected strings"],
     ),
     "packed offsets out of range": (
         write_packed,

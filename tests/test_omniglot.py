@@ -102,7 +102,7 @@ FLAWS = {
     ),
     "a character is missing": (
         unpacked(remove_character),
-        ["omniglot, background half: 4 characters, expected 5"],
+        ["mine, background half: 4 characters, expected 5"],
     ),
     "a drawing is missing": (
         unpacked(remove_drawing),
@@ -134,7 +134,7 @@ FLAWS = {
     ),
     "an unknown half": (
         repack("half", lambda half: np.where(half == "evaluation", "other", half)),
-        ["omniglot, evaluation half: 0 characters, expected 3"],
+        ["mine, evaluation half: 0 characters, expected 3"],
     ),
     "a packed drawing too few": (
         repack("labels", lambda labels: np.where(labels == 2, 1, labels)),

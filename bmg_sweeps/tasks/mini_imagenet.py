@@ -77,7 +77,11 @@ def source(folder: pathlib.Path | None) -> sources.Source:
     return sources.Source(
         root,
         tuple(_files(inputs)),
-        lambda split: _contents(split, form.classes(inputs[split])),
+        lambda split: _contents(
+            f"data {root}, {split} split",
+            form.classes(inputs[split]),
+            EXPECTED.num_classes[split],
+        ),
     )
 
 
@@ -89,10 +93,11 @@ def _files(inputs: forms.Inputs) -> Iterator[pathlib.Path]:
             yield path
 
 
-def _contents(split: str, classes: dict[str, forms.Class]) -> sources.Contents:
+def _contents(
+    where: str, classes: dict[str, forms.Class], num_classes: int
+) -> sources.Contents:
     """Puts the classes of a split in order, and checks that all is there."""
-    where = f"mini_imagenet, {split} split"
-    sources.check_count(where, len(classes), EXPECTED.num_classes[split], "class")
+    sources.check_count(where, len(classes), num_classes, "class")
     for name, (num_images, _) in classes.items():
         expected = EXPECTED.num_images
         sources.check_count(f"{where}, class {name}", num_images, expected, "image")

@@ -177,9 +177,10 @@ def _csv_classes(paths: list[pathlib.Path]) -> dict[str, Class]:
     try:
         text = sources.read_bytes(table).decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row]
-        if rows[0] != ["filename", "label"] or any(len(row) != 2 for row in rows):
-            raise ValueError(f"found {','.join(rows[0])}")
-    except (LookupError, UnicodeError, ValueError, csv.Error) as error:
+        wrong = [row for row in rows if len(row) != 2]
+        if rows[:1] != [["filename", "label"]] or wrong:
+            raise ValueError(f"found {errors.shown((wrong or rows or [[]])[0])}")
+    except (ValueError, csv.Error) as error:
         if isinstance(error, errors.UserError):
             raise
         raise sources.refused(
@@ -270,6 +271,6 @@ def _fitted(image: Image.Image, where: str) -> np.ndarray:
 ALL = (
     Form("packed .npz files", _npz_inputs, _npz_classes),
     Form("pickles", _pickle_inputs, _pickle_classes),
-    Form("CSVs of its images", _csv_inputs, _csv_classes),
-    Form("folders of classes", _folder_inputs, _folder_classes),
+    Form("CSVs", _csv_inputs, _csv_classes),
+    Form("class folders", _folder_inputs, _folder_classes),
 )

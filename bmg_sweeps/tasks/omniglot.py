@@ -77,10 +77,10 @@ def source(folder: pathlib.Path | None) -> sources.Source:
         if all(half.is_dir() for half in halves):
             files = tuple(sources.files_below(*halves))
             characters = functools.partial(_folder_characters, root)
-            return sources.Source(root, files, _by_split(characters))
+            return sources.Source(root, files, _by_split(root, characters))
         if (root / _NPZ).is_file():
             characters = functools.partial(_npz_characters, root / _NPZ)
-            return sources.Source(root, (root / _NPZ,), _by_split(characters))
+            return sources.Source(root, (root / _NPZ,), _by_split(root, characters))
     raise sources.refused(
         f"data {folder}",
         f"no Omniglot; expected images_background/ALPHABET/characterNN/*.png and "
@@ -89,13 +89,14 @@ def source(folder: pathlib.Path | None) -> sources.Source:
 
 
 def _by_split(
+    root: pathlib.Path,
     characters: Callable[[str], _Characters],
 ) -> Callable[[str], sources.Contents]:
     def contents(split: str) -> sources.Contents:
         half = _HALVES[split]
         found = characters(half)
-        expected = EXPECTED.num_characters[half]
-        sources.check_count(f"omniglot, {half} half", len(found), expected, "character")
+        where, expected = f"data {root}, {half} half", EXPECTED.num_characters[half]
+        sources.check_count(where, len(found), expected, "character")
         names = tuple(
             name
             for name in sorted(found)

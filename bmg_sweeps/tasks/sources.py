@@ -137,7 +137,7 @@ def read_npz(path: pathlib.Path, dtypes: dict[str, str]) -> dict[str, np.ndarray
             raise ValueError(f"{size:,} bytes inside, at most {_MOST_NPZ_BYTES:,}")
         with np.load(path, allow_pickle=False) as file:
             missing = [key for key in dtypes if key not in file]
-            arrays = {key: file[key] for key in dtypes if not missing}
+            arrays = {key: np.asarray(file[key]) for key in dtypes if not missing}
     except Exception as error:  # NumPy's and zipfile's, of many kinds.
         raise refused(
             path, f"expected an .npz of plain arrays ({errors.first_line(error)})"
@@ -145,11 +145,11 @@ def read_npz(path: pathlib.Path, dtypes: dict[str, str]) -> dict[str, np.ndarray
     if missing:
         raise refused(path, f"lacks {missing[0]}; expected {', '.join(dtypes)}")
     for key, kinds in dtypes.items():
-        if (
-            not isinstance(arrays[key], np.ndarray)
-            or arrays[key].dtype.kind not in kinds
-        ):
-            raise refused(f"{path}, {key}", f"unexpected {_described(arrays[key])}")
+        if arrays[key].dtype.kind not in kinds:
+            expected = "strings" if kinds == "U" else "integers"
+            raise refused(
+                f"{path}, {key}", f"{_described(arrays[key])}, expected {expected}"
+            )
     return arrays
 
 
@@ -207,12 +207,31 @@ def decoded(data: bytes, where: object) -> Image.Image:
     return image
 
 
-def files_below(*folders: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yields all files in folders and in theirs, in no order."""
+def files_below(*folders: pathlib.Path, depth: int = 2) -> Iterator[pathlib.Path]:
+    """Yields the files in folders and in theirs, in no order.
+
+    Args:
+        folders: that exist.
+        depth: how many levels of folders within them are looked into. Links are
+            followed, and some lead back.
+
+    Yields:
+        Paths of files.
+
+    Raises:
+        UserError: a folder cannot be read.
+    """
     for folder in folders:
-        for parent, _, names in os.walk(folder):
-            for name in names:
-                yield pathlib.Path(parent, name)
+        try:
+            with os.scandir(folder) as found:
+                entries_found = list(found)
+        except OSError as error:
+            raise refused(folder, f"cannot be read ({error.strerror})") from error
+        for entry in entries_found:
+            if not entry.is_dir():
+                yield pathlib.Path(entry.path)
+            elif depth > 0:
+                yield from files_below(pathlib.Path(entry.path), depth=depth - 1)
 
 
 def _is_unknown(error: Exception) -> bool:
