@@ -157,25 +157,46 @@ class Curve:
 
 
 @dataclasses.dataclass(frozen=True)
+class Symbol:
+    """How a field is shown where its values have names of their own in the paper.
+
+    >>> Symbol("FOMAML", {"maml": "False", "fomaml": "True"}).shown("fomaml")
+    'True'
+    """
+
+    text: str
+    labels: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # By value.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no text."""
+        _check_text("symbol", self.text)
+        _expect(isinstance(self.labels, Mapping), "labels", self.labels, _LABELS)
+        for value, label in self.labels.items():
+            _check_text(f"labels[{value!r}]", label)
+
+    def shown(self, value: Any) -> str:
+        """Writes a value: its label, or else itself."""
+        return self.labels.get(value, _short(value))
+
+
+@dataclasses.dataclass(frozen=True)
 class Method:
     """An arm of the comparison: how its points are known, and what tunes it."""
 
     values: Values  # That all of its points have, and no other method's.
-    tuned: Mapping[str, str]  # Fields that tell its configurations apart → symbols.
+    tuned: Mapping[str, str | Symbol]  # Fields that tell its configurations apart.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value is no literal, or `tuned` has no symbols."""
         _check_names("values", self.values)
         for field, value in self.values.items():
             _check_literal(field, value)
-        if not isinstance(self.tuned, Mapping):
-            raise ValueError(
-                f"tuned = {self.tuned!r}: expected a symbol for each field, such as "
-                f"{{'inner_steps': 'K'}}"
-            )
-        _check_names("tuned", self.tuned)
-        for field, symbol in self.tuned.items():
-            _check_text(f"tuned[{field!r}]", symbol)
+        _check_symbols("tuned", self.tuned)
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """What its configurations are described by, by field."""
+        return _symbols(self.tuned)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -241,10 +262,11 @@ def describe(sweep: Sweep, values: Values) -> str:
         Such as "K=7 L=2".
     """
     method = sweep.methods.get(method_of(sweep, values))
-    tuned = method.tuned if method else {field: field for field in values}
-    return " ".join(f"{symbol}={_short(values[f])}" for f, symbol in tuned.items())
+    symbols = method.symbols if method else _symbols({field: field for field in values})
+    return " ".join(f"{s.text}={s.shown(values[f])}" for f, s in symbols.items())
 
 
+_LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
 _ROWS = "dicts of values by field, such as product(…) makes"
 _FEW_POINTS = f"at most {MOST_POINTS:,}"
 
@@ -263,6 +285,19 @@ def _check_names(name: str, value: Any) -> None:
     _expect(isinstance(value, Mapping), name, value, "a dict by name")
     for key in value:
         _expect(isinstance(key, str), f"{name}, key", key, "a name")
+
+
+def _check_symbols(name: str, value: Any) -> None:
+    is_dict = isinstance(value, Mapping)
+    _expect(is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}")
+    _check_names(name, value)
+    for field, symbol in value.items():
+        if not isinstance(symbol, Symbol):
+            _check_text(f"{name}[{field!r}]", symbol)
+
+
+def _symbols(tuned: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
+    return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in tuned.items()}
 
 
 def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:

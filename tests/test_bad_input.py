@@ -203,7 +203,7 @@ REFUSED = {
 
 SWEEP = """\
 {before}
-from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, product, zipped
+from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, Symbol, product, zipped
 SWEEP = Sweep(
     title="Mine",
     trainer={trainer},
@@ -402,6 +402,19 @@ FILES = {
     ),
     "tuned fields without symbols": written(
         "tuned = ('seed',)", "symbol", methods="{'all': Method({}, ('seed',))}"
+    ),
+    "a symbol whose text is a number": written(
+        "symbol = 3", "text", methods="{'all': Method({}, {'seed': Symbol(3)})}"
+    ),
+    "labels in a list": written(
+        "labels = ['a']",
+        "by value",
+        methods="{'all': Method({}, {'seed': Symbol('s', ['a'])})}",
+    ),
+    "a label that is a number": written(
+        "labels[0] = 1",
+        "text",
+        methods="{'all': Method({}, {'seed': Symbol('s', {0: 1})})}",
     ),
     "a value of a method that is no literal": written(
         "discount = inf", "literal", methods="{'all': Method({'discount': 1e999}, {})}"

@@ -164,9 +164,9 @@ def _grid(chosen: Chosen) -> Any:
     import wandb_workspaces.reports.v2 as wr
 
     symbols = {
-        field: symbol
+        field: symbol.text
         for method in chosen.sweep.methods.values()
-        for field, symbol in method.tuned.items()
+        for field, symbol in method.symbols.items()
     }
     columns = [("method", "method"), *symbols.items()]
     made = [
