@@ -101,6 +101,23 @@ def test_the_meta_learning_rates_of_figure_2_are_the_papers_candidates():
     assert rates == set(paper.TWO_COLORS_META_LEARNING_RATES)
 
 
+@pytest.mark.parametrize(
+    ("method", "axis", "budgets"),
+    [
+        ("BMG", "meta_updates", range(10_000, 300_001, 10_000)),
+        ("MAML", "meta_updates", range(10_000, 300_001, 10_000)),
+        ("BMG", "hours", range(1, 25)),
+        ("MAML", "hours", range(1, 24)),  # At 24 hours none is printed.
+    ],
+)
+def test_the_budgets_of_tables_7_and_8_are_the_papers(method, axis, budgets):
+    """Each once, though two hours are printed twice; and every symbol has a value."""
+    anchors = paper.ANCHORS["few_shot_accuracy"]
+    found = [a for a in anchors if (a.method, a.axis) == (method, axis)]
+    assert [a.budget for a in found] == list(budgets)
+    assert {tuple(a.selected) for a in found} == {tuple(paper.FEW_SHOT_GRID[method])}
+
+
 # What each part may import of the project: core ← worlds ← trainers ← work_unit.
 CORE = {"bmg_sweeps.core"}
 WORLDS = CORE | {"bmg_sweeps.environments", "bmg_sweeps.tasks"}
