@@ -298,7 +298,8 @@ def test_the_axis_that_is_chosen_is_that_of_curves_and_tables(toy):
     assert before == list(AMOUNTS)
     assert max(after) <= 1
     assert toy.locator(".below").all_inner_texts() == ["hours", "hours"]
-    assert sections.nth(1).locator("caption").first.inner_text() == "Best at 1 hours"
+    title = sections.nth(1).locator("caption span").first.inner_text()
+    assert title == "Best at 1 hours"
 
 
 def expected(kind, rate, amount):
@@ -570,7 +571,7 @@ def test_without_scripts_there_are_all_tables(view):
     shown = view(write(complete()), java_script_enabled=False)
     assert "switched off" in shown.locator("noscript").inner_text()
     assert all(one.is_visible() for one in shown.locator(".table table").all())
-    titles = shown.locator("caption").all_inner_texts()
+    titles = shown.locator("caption span").all_inner_texts()
     assert {"Best at 1,000 env_steps", "Best at 1 hours"} <= set(titles)
     assert not any(one.is_visible() for one in shown.locator(".controls").all())
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bmg_sweeps import curves, errors, files, store
+from bmg_sweeps import curves, errors, files, grid, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.tracking import memory, points, session, sweeps
 
@@ -120,6 +120,8 @@ def _curves(chosen: Chosen) -> list[Any]:
     axis = points.axis_of(chosen.sweep)
     panels = []
     for curve in curves.panels(chosen.sweep):
+        if not isinstance(curve, grid.Curve):
+            continue  # The best have panels of their own.
         column = points.key(curve.metric)
         split = column.partition("/")[0]
         x = f"{split}/{axis}" if split in store.SPLITS else axis
