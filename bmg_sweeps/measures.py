@@ -28,7 +28,7 @@ def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
         columns += ["ours", "published"] if has_others else [measure.label]
         groups += [measure.label] * 2 if has_others else [""]
     refused = {m.metric: selection.refusal(trained, m.metric) for m in sweep.measures}
-    why: dict[str, int] = {}
+    why: dict[str, list[str]] = {}
     rows = []
     for members in selection.by_configuration(trained, rule.over).values():
         values = members[0].point.configuration(rule.over).values
@@ -39,7 +39,7 @@ def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
             )
             if isinstance(found, str):
                 reason = f"{measure.label}: {found}"
-                why[reason] = why.get(reason, 0) + 1
+                why.setdefault(reason, []).append(f"{row[0]} {row[1]}")
             row.append(found if isinstance(found, Estimate) else "–")
             row += _others(chosen, measure, values)
         rows.append(tuple(row))
@@ -63,7 +63,7 @@ def _others(chosen: Chosen, measure: grid.Measure, values: grid.Values) -> list[
     return ["–"] if numbers else []
 
 
-def _notes(chosen: Chosen, axis: str, why: dict[str, int]) -> tuple[str, ...]:
+def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, ...]:
     rule = chosen.sweep.select
     over = ", ".join(f"{field}s" for field in rule.over)
     notes = [f"Mean over {over} ± standard deviation over {rule.over[0]}s."]
@@ -74,7 +74,7 @@ def _notes(chosen: Chosen, axis: str, why: dict[str, int]) -> tuple[str, ...]:
         beside = f"; published: {', '.join(sources)}" if sources else ""
         notes.append(f"{measure.label} is {measure.metric}, {how}{beside}.")
     notes += published.note(chosen)
-    for reason, number in why.items():
-        where = f" ({number} configurations)" if number > 1 else ""
-        notes.append(f"{reason}{where}.")
+    for reason, of in why.items():
+        where = of[0] if len(of) == 1 else f"{len(of)} configurations"
+        notes.append(f"{reason} ({where}).")
     return tuple(notes)

@@ -22,6 +22,8 @@ from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Selection, Trained
 from bmg_sweeps.tables import Table
 
+_MOST_COLUMNS = 12  # Budgets of the table of every configuration.
+
 
 def make(
     chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
@@ -164,7 +166,9 @@ def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
 
 
 def _scores_table(chosen: Chosen, result: Selection) -> Table:
-    amounts = sorted({s.budget for s in (*result.scores, *result.left_out)})
+    every = sorted({s.budget for s in (*result.scores, *result.left_out)})
+    step = -(-len(every) // _MOST_COLUMNS) or 1
+    amounts = every[::-step][::-1]  # The last one is among them.
     by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in result.scores:
         key = score.configuration.id
@@ -179,6 +183,9 @@ def _scores_table(chosen: Chosen, result: Selection) -> Table:
         title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
         columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
         rows=tuple(rows),
+        notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
+        if len(amounts) < len(every)
+        else (),
     )
 
 

@@ -41,7 +41,10 @@ class Table:
 def text(made: Sequence[Table], console: rich.console.Console) -> None:
     """Prints tables to a terminal, numbers with three digits."""
     for table in made:
-        view = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        is_dense = bool(table.groups)  # They have many columns.
+        view = rich.table.Table(
+            box=rich.box.SIMPLE_HEAD, pad_edge=False, collapse_padding=is_dense
+        )
         for i, name in enumerate(_heads(table)):
             justify = "left" if i < 2 else "right"
             view.add_column(rich.text.Text(name), justify=justify)

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import itertools
 import pathlib
 import re
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import gin
 import pytest
 
-from bmg_sweeps import paper, paths, planning, point
+from bmg_sweeps import grid, paper, paths, planning, point
 
 TRAINERS = sorted(path.stem for path in paths.TRAINERS.glob("[!_]*.py"))
 SWEEPS = paths.sweep_names()
@@ -118,6 +119,26 @@ def test_the_budgets_of_tables_7_and_8_are_the_papers(method, axis, budgets):
     assert {tuple(a.selected) for a in found} == {tuple(paper.FEW_SHOT_GRID[method])}
 
 
+@pytest.mark.parametrize("method", paper.FEW_SHOT_GRID)
+@pytest.mark.parametrize("sweep", ["table_7", "table_8", "figure_6"])
+def test_the_configurations_of_tables_7_and_8_are_those_of_table_4(sweep, method):
+    """Flennerhag et al. (2022), Table 4: 24 of each, as the paper writes them."""
+    chosen = planning.choose(sweep, planning.Choice(scale="paper"))
+    symbols = chosen.sweep.methods[method].symbols
+    found = {
+        frozenset((s.text, s.shown(p.values[field])) for field, s in symbols.items())
+        for p in chosen.points
+        if grid.method_of(chosen.sweep, p.values) == method
+    }
+    axes = paper.FEW_SHOT_GRID[method]
+    expected = {
+        frozenset(zip(axes, map(grid.short, values), strict=True))
+        for values in itertools.product(*axes.values())
+    }
+    assert found == expected
+    assert len(found) == 24
+
+
 # What each part may import of the project: core ← worlds ← trainers ← work_unit.
 CORE = {"bmg_sweeps.core"}
 WORLDS = CORE | {"bmg_sweeps.environments", "bmg_sweeps.tasks"}
@@ -126,7 +147,7 @@ ALLOWED = {
     "bmg_sweeps/environments": WORLDS,
     "bmg_sweeps/tasks": WORLDS,
     "trainers": WORLDS | {"trainers"},
-    "sweeps": {"bmg_sweeps.grid"},
+    "sweeps": {"bmg_sweeps.grid", "bmg_sweeps.paths"},
 }
 
 

@@ -221,7 +221,7 @@
   }
 
   function drawLegend(places) {
-    const items = places.map((place) => {
+    const items = places.filter(hasLine).map((place) => {
       const { method, label, seeds } = data.configurations[place];
       const item = element("li");
       item.append(swatch(styleOf(place), true), element("b", "", method),
@@ -233,7 +233,7 @@
     for (const method of unique(best.flatMap((panel) => panel.attained))) {
       const item = element("li");
       const style = { color: colorOfBest(method), dash: [], marker: MARKERS[0] };
-      item.append(swatch(style, true), element("b", "", method), " best at each budget");
+      item.append(swatch(style, true), element("b", "", method), " selected");
       items.push(item);
     }
     const stars = [...axis.panels, ...best].flatMap((panel) => panel.published);
@@ -298,6 +298,7 @@
   });
 
   for (const controls of document.querySelectorAll(".controls")) controls.hidden = false;
+  document.querySelector(".chooser").hidden = data.panels.every((one) => one.attained);
   choose(0);
   show("best");
 })();
