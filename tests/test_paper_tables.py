@@ -341,6 +341,35 @@ def test_panels_of_the_best_have_the_tests_of_what_was_selected(storage):
     assert figures.draw(chosen, trained, results).startswith(b"\x89PNG")
 
 
+def test_a_curve_of_validations_has_no_published_tests_on_it(storage):
+    """They are of the test, which this is not; the panel of the best has them."""
+    panel = grid.Curve(title="V", metric="validation_accuracy", label="accuracy")
+    sweep = dataclasses.replace(SWEEP, curves=(panel,))
+    data = charts.data(*recorded(storage, sweep))
+    assert data["axes"][0]["panels"][0]["lines"]
+    assert data["axes"][0]["panels"][0]["published"] == []
+
+
+def test_the_speed_of_a_pack_is_not_drawn(storage):
+    """It is not its points' own; that of the others is."""
+    panel = grid.Curve(title="S", metric="meta_updates_per_second", label="steps/s")
+    chosen, *_ = recorded(storage, dataclasses.replace(SWEEP, curves=(panel,)))
+    for p in chosen.points[:2]:
+        record(storage, p, (60.0, 61.0), pack_width=2)
+    lines = charts.data(chosen, *read(storage, chosen))["axes"][0]["panels"][0]["lines"]
+    assert sorted(lines) == [1, 2]
+
+
+def test_the_table_of_every_configuration_has_few_enough_columns(storage):
+    """Of 30 budgets every third, from the last one back; a note says so."""
+    rule = dataclasses.replace(SWEEP.select, budgets={"meta_updates": 30})
+    made = report.make(*recorded(storage, dataclasses.replace(SWEEP, select=rule)))
+    table = titled(made, "validation_accuracy of every")
+    assert table.columns[-2:] == ("90", "100")
+    assert len(table.columns) == 2 + 10
+    assert table.notes == ("At 10 of 30 budgets; CSV has all of them.",)
+
+
 @pytest.mark.parametrize(
     ("mean", "deviation", "text"),
     [(0.000213, 5e-6, "0.000213 ± 0.000005"), (0.05, None, "0.0500"), (0, 0, "0.000")],
