@@ -93,6 +93,7 @@ def comparison(
         title=f"{metric} at {tables.amount(before[0].budget)} {axis}",
         columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
         rows=tuple(rows),
+        about=_about(chosen, ()),
     )
 
 

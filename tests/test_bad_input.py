@@ -305,7 +305,7 @@ FILES = {
     "a string for an axis": bad_points(
         "product(update_kind='fixed')", "update_kind = 'fixed'", "('fixed',)"
     ),
-    "a number for an axis": bad_points("product(seed=1)", "line 6", "seed = 1", "(1,)"),
+    "a number for an axis": bad_points("product(seed=1)", "line 7", "seed = 1", "(1,)"),
     "an axis without end": bad_points(
         "product(seed=itertools.count())",
         "seed",

@@ -375,6 +375,7 @@ def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     after = selection.select(SWEEP, selection.load(complete, again), "env_steps", [100])
     table = report.comparison(chosen, before, after)
     assert table.title == "reward at 100 env_steps"
+    assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
     assert [row[2:] for row in shown(table)] == [
         ("1,100 ± 141", "2", "900.000", "1"),
         ("10.500 ± 2.121", "2", "seed 7: not run", "–"),
