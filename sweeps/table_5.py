@@ -11,7 +11,8 @@ from bmg_sweeps.grid import Measure, Method, Scale, Select, Sweep, product
 SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 60,
          "record_interval": 20}  # fmt: skip
 LITE = {"data_set": "omniglot", "num_ways": 20, "num_shots": 1, "num_queries": 5,
-        "num_evaluation_tasks": 100, "evaluation_interval": 200}  # fmt: skip
+        "num_evaluation_tasks": 100, "evaluation_interval": 200,
+        "record_interval": 100}  # fmt: skip
 PAPER = {"data_set": "mini_imagenet", "evaluation_interval": 500}
 MAML = {"update_kind": "maml", "target_steps": 1}
 BMG = {"update_kind": "bmg"}

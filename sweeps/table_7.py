@@ -12,8 +12,8 @@ RATE_AND_K = {"meta_learning_rate": "β", "inner_steps": "K"}
 FOMAML, ANIL = {"maml": "False", "fomaml": "True"}, {"weights": "False", "head": "True"}
 KL = {"policy_kl": "1", "reverse_policy_kl": "2"}  # KL(x̃ ‖ ·) and KL(· ‖ x̃).
 
-SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 20,
-         "record_interval": 20, "meta_learning_rate": 1e-3}  # fmt: skip
+SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 10,
+         "record_interval": 10, "meta_learning_rate": 1e-3}  # fmt: skip
 LITE = {"data_set": "omniglot", "num_ways": 20, "num_shots": 1, "num_queries": 5,
         "num_evaluation_tasks": 100, "evaluation_interval": 250, "record_interval": 50,
         "meta_learning_rate": 1e-3}  # fmt: skip
