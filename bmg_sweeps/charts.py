@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bmg_sweeps import curves, grid, paper, selection
+from bmg_sweeps import curves, grid, paper, published, selection
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Selection, Trained
 
@@ -26,7 +26,8 @@ def data(
 
     Returns:
         `configurations`, in the sweep's order, with labels and the number of their
-        style; `panels`, with labels; `amounts`, the rows of numbers that lines are
+        style; `panels`, with labels, and what the best attain in those that show it;
+        `methods`, by name; `amounts`, the rows of numbers that lines are
         drawn over; and `axes`, each with the places of its best configurations and,
         for each panel, a line `[place in amounts, means, deviations]` by the place of
         its configuration, and published numbers.
@@ -37,7 +38,8 @@ def data(
     best = [[places[key] for key in _best_ids(result)] for result in results]
     shown = curves.panels(chosen.sweep)
     is_best = {i for of_axis in best for i in of_axis}
-    few = _most(len(groups), len(is_best), len(shown) * len(results), rule, trained)
+    num_charts = len(results) * sum(isinstance(p, grid.Curve) for p in shown)
+    few = _most(len(groups), len(is_best), num_charts, rule, trained)
     limits = [_MOST if i in is_best else few for i in range(len(groups))]
     pool: dict[tuple, int] = {}
     axes = []
@@ -47,14 +49,34 @@ def data(
                 "lines": _lines(chosen, groups, result.axis, panel, limits, pool),
                 "published": _published(chosen, result.axis, panel),
             }
+            if isinstance(panel, grid.Curve)
+            else {"lines": {}, "published": []}
             for panel in (() if result.refused else shown)
         ]
         axes.append({"name": result.axis, "best": winners, "panels": panels})
     return {
         "configurations": _configurations(chosen, groups, best[0] if best else []),
-        "panels": [{"title": p.title, "label": p.label} for p in shown],
+        "panels": [
+            {"title": p.title, "label": p.label} | _best(chosen, results, p)
+            for p in shown
+        ],
+        "methods": list(chosen.sweep.methods),
         "axes": axes,
         "amounts": [list(amounts) for amounts in pool],
+    }
+
+
+def _best(chosen, results, panel: grid.Curve | grid.Best) -> dict[str, Any]:
+    """What the selected configurations attain, in a panel that shows it."""
+    if isinstance(panel, grid.Curve):
+        return {}
+    anchors = () if panel.by else published.anchors(chosen, panel.axis)
+    attained = [one._asdict() for one in curves.attained(chosen, results, panel)]
+    return {
+        "below": curves.below(chosen, panel),
+        "is_by_value": panel.by is not None,
+        "attained": attained,
+        "published": [_anchor(a) for a in anchors],
     }
 
 
@@ -122,7 +144,8 @@ def _line(
     """Averages a column over seeds; None where there is nothing to draw."""
     members = [one for one in members if _has_rows(one)]
     widths = {one.record.provenance.get("pack_width", 1) for one in members}
-    if not members or (axis == "hours" and widths != {1}):
+    is_timed = any(map(selection.is_timed, (axis, panel.metric)))
+    if not members or (is_timed and widths != {1}):
         return None  # The hours of a pack are not its points' own.
     begin, end = _window(chosen, panel)
     if axis == chosen.sweep.select.axis:
@@ -171,13 +194,15 @@ def _published(chosen: Chosen, axis: str, panel: grid.Curve) -> list[dict[str, A
     """The published numbers that a panel has a place for."""
     rule = chosen.sweep.select
     begin, end = _window(chosen, panel)
-    if axis != rule.axis or panel.metric not in (rule.metric, rule.test):
+    if axis != rule.axis or panel.metric != (rule.test or rule.metric):
         return []
-    return [
-        {"method": a.method, "at": a.budget, "mean": a.mean, "deviation": a.deviation}
-        for a in paper.ANCHORS.get(chosen.sweep.anchors, ())
-        if a.axis == axis and begin < a.budget <= end
-    ]
+    anchors = published.anchors(chosen, axis)
+    return [_anchor(a) for a in anchors if begin < a.budget <= end]
+
+
+def _anchor(a: paper.Anchor) -> dict[str, Any]:
+    return {"method": a.method, "at": a.budget, "mean": a.mean,
+            "deviation": a.deviation}  # fmt: skip
 
 
 def _rounded(numbers: Sequence[float], digits: int) -> list[float | int | None]:

@@ -96,7 +96,7 @@ def report_(options: argparse.Namespace) -> None:
             print(tables.markdown(made))
         else:
             tables.text(made, asking.CONSOLE)
-    png = figures.draw(chosen, trained, results[0])
+    png = figures.draw(chosen, trained, results)
     name = f"{_report_name(options, chosen)}.png"
     options.storage.replace(png, "reports", name)
     if options.format == "text":

@@ -1,14 +1,25 @@
-"""Learning curves: a column of several runs, at the same amounts of training."""
+"""What figures show: columns of runs over training, and what the best attain."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from bmg_sweeps import grid, selection
-from bmg_sweeps.selection import Trained
+from bmg_sweeps.planning import Chosen
+from bmg_sweeps.selection import Selection, Trained
 
 
-def panels(sweep: grid.Sweep) -> tuple[grid.Curve, ...]:
+class Attained(NamedTuple):
+    """What one method's selected configurations attain, in a panel of the best."""
+
+    method: str
+    at: list[float] | list[str]  # Budgets, or values of the panel's field.
+    means: list[float]
+    deviations: list[float | None]  # Over seeds; None with one.
+
+
+def panels(sweep: grid.Sweep) -> tuple[grid.Curve | grid.Best, ...]:
     """Returns what a sweep shows; the metric that decides, where it does not say."""
     metric = sweep.select.metric
     return sweep.curves or (grid.Curve(title=metric, metric=metric, label=metric),)
@@ -56,3 +67,45 @@ def curve(
     ]
     # None becomes NaN, which is not drawn.
     return amounts, np.array(values, dtype=float).reshape(len(members), len(amounts))
+
+
+def attained(
+    chosen: Chosen, results: Sequence[Selection], panel: grid.Best
+) -> list[Attained]:
+    """Reads the test, or the metric that decides, of what was selected.
+
+    Args:
+        chosen: the sweep and its points.
+        results: what was selected, with tests, on each axis.
+        panel: says on which axis, and whether by budget or by the values of a field.
+
+    Returns:
+        One for each method of which there is anything.
+    """
+    scores = [
+        score
+        for result in results
+        if result.axis == panel.axis
+        for score in (result.best_by.get(panel.by, ()) if panel.by else result.best)
+    ]
+    found: dict[str, Attained] = {}
+    for score in scores:
+        estimate = score.test if chosen.sweep.select.test else score.estimate
+        if estimate is None:
+            continue
+        values = score.configuration.values
+        one = found.setdefault(score.method, Attained(score.method, [], [], []))
+        one.at.append(grid.short(values[panel.by]) if panel.by else score.budget)
+        one.means.append(estimate.mean)
+        one.deviations.append(estimate.deviation)
+    return [
+        found[method] for method in (*chosen.sweep.methods, "other") if method in found
+    ]
+
+
+def below(chosen: Chosen, panel: grid.Best) -> str:
+    """Names what a panel of the best is drawn over."""
+    for method in chosen.sweep.methods.values():
+        if panel.by in method.symbols:
+            return method.symbols[panel.by].text
+    return panel.by or panel.axis

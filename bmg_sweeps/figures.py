@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import matplotlib
 import numpy as np
 
-from bmg_sweeps import curves, grid
+from bmg_sweeps import curves, grid, published
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Selection, Trained
 
@@ -18,19 +18,21 @@ from matplotlib import pyplot
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 
 
-def draw(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> bytes:
+def draw(
+    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
+) -> bytes:
     """Draws each of a sweep's panels, with the best configuration of every method.
 
     Args:
         chosen: the sweep, its points and stop rule.
         trained: their records.
-        result: what was selected on the axis that curves are drawn on.
+        results: what was selected, on each axis; curves are drawn on the first.
 
     Returns:
         A PNG file. Lines are means over seeds, bands one standard deviation around.
         Best is at the last budget that any configuration has reached.
     """
-    sweep = chosen.sweep
+    sweep, result = chosen.sweep, results[0]
     last = max((score.budget for score in result.best), default=None)
     best = [score for score in result.best if score.budget == last]
     by_id = {one.point.id: one for one in trained}
@@ -39,6 +41,9 @@ def draw(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> bytes
         1, len(shown), figsize=(7 * len(shown), 4.5), squeeze=False
     )
     for panel, curve in zip(panels[0], shown, strict=True):
+        if isinstance(curve, grid.Best):
+            _draw_best(panel, chosen, results, curve)
+            continue
         for score, color in zip(best, itertools.cycle(_COLORS), strict=False):
             members = [by_id[p.id] for p in score.points]
             values = grid.describe(sweep, score.configuration.values)
@@ -49,12 +54,39 @@ def draw(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> bytes
         panel.grid(alpha=0.3)
         if best:
             panel.legend(fontsize=7)
-    figure.suptitle(f"{sweep.title} (best of each method at the last budget)")
+    scale = chosen.choice.scale
+    figure.suptitle(f"{sweep.title} (scale {scale}; best of each method)")
     figure.tight_layout()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120)
     pyplot.close(figure)
     return buffer.getvalue()
+
+
+def _draw_best(panel, chosen, results, shown: grid.Best) -> None:
+    """Draws what the selected ones attain, and where they stand what is published."""
+    colors = dict(zip(chosen.sweep.methods, itertools.cycle(_COLORS), strict=False))
+    for one in curves.attained(chosen, results, shown):
+        color = colors.get(one.method, _COLORS[-1])
+        spread = [deviation or 0.0 for deviation in one.deviations]
+        panel.errorbar(
+            one.at, one.means, spread, color=color, label=one.method, capsize=2,
+            marker="o", markersize=4, linewidth=0 if shown.by else 1.5, elinewidth=1,
+        )  # fmt: skip
+    for method in () if shown.by else colors:
+        anchors = [
+            a for a in published.anchors(chosen, shown.axis) if a.method == method
+        ]
+        if anchors:
+            at, means = [a.budget for a in anchors], [a.mean for a in anchors]
+            style = {"marker": "*", "linewidth": 0, "fillstyle": "none"}
+            label = f"{method}, published"
+            panel.plot(at, means, color=colors[method], label=label, **style)
+    below = curves.below(chosen, shown)
+    panel.set(title=shown.title, xlabel=below, ylabel=shown.label)
+    panel.grid(alpha=0.3)
+    if panel.has_data():
+        panel.legend(fontsize=7)
 
 
 def _draw_line(panel, axis: str, shown, stop, members, color, label) -> None:

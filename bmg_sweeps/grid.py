@@ -4,19 +4,16 @@ A sweep file holds one `SWEEP = Sweep(…)`. Loading it imports neither JAX nor 
 points are plain values, and trainers, metrics and matching functions go by their names.
 """
 
-import ast
 import dataclasses
 import itertools
 import math
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bmg_sweeps import errors
+from bmg_sweeps import errors, expecting
 
 SCALES = ("smoke", "lite", "paper")
 MOST_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
-_MOST_BUDGETS = 1_000
 
 Values = dict[str, Any]
 """Values by field name; the fields it does not name keep the trainer's gin values."""
@@ -40,7 +37,7 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
     """
     columns = {name: _axis(name, values) for name, values in axes.items()}
     number = math.prod(map(len, columns.values()))
-    _expect(number <= MOST_POINTS, "number of points", number, _FEW_POINTS)
+    expecting.that(number <= MOST_POINTS, "number of points", number, _FEW_POINTS)
     return tuple(
         dict(zip(columns, values, strict=True))
         for values in itertools.product(*columns.values())
@@ -79,19 +76,25 @@ class Scale:
 
     points: tuple[Values, ...]
     stop: Mapping[str, float]  # Amount by axis of progress; all must be reached.
+    budgets: Mapping[str, int | tuple[float, ...]] | None = None  # None is `select`'s.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value would not survive being written as gin."""
         rows = self.points
-        _expect(isinstance(rows, tuple | list), "points", rows, _ROWS)
-        _expect(len(rows) <= MOST_POINTS, "number of points", len(rows), _FEW_POINTS)
+        expecting.that(isinstance(rows, tuple | list), "points", rows, _ROWS)
+        expecting.that(
+            len(rows) <= MOST_POINTS, "number of points", len(rows), _FEW_POINTS
+        )
         for values in rows:
-            _check_names("a point", values)
+            expecting.names("a point", values)
             for field, value in values.items():
-                _check_literal(field, value)
-        _check_names("stop", self.stop)
+                expecting.literal(field, value)
+        expecting.names("stop", self.stop)
         for axis, amount in self.stop.items():
-            _expect(_is_amount(amount), f"stop[{axis!r}]", amount, "a number above 0")
+            is_amount = expecting.is_amount(amount)
+            expecting.that(is_amount, f"stop[{axis!r}]", amount, "a number above 0")
+        if self.budgets is not None:
+            expecting.budgets(self.budgets)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,27 +112,18 @@ class Select:
         """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
         if self.mode not in ("max", "min"):
             raise ValueError(f"mode must be 'max' or 'min', got {self.mode!r}")
-        _check_text("metric", self.metric)
+        expecting.text("metric", self.metric)
         if self.metric.startswith("test_"):
             raise ValueError(f"metric = {self.metric!r}: tests must not choose")
         if self.test is not None:
-            _check_text("test", self.test)
-        _check_names("budgets", self.budgets)
-        if not self.budgets:
-            raise ValueError("budgets must name at least one axis of progress")
+            expecting.text("test", self.test)
+        expecting.budgets(self.budgets)
         if not self.over:
             raise ValueError("over must name at least one field, such as 'seed'")
         is_row = isinstance(self.over, tuple | list)
-        _expect(is_row, "over", self.over, "names of fields, such as ('seed',)")
+        expecting.that(is_row, "over", self.over, "names of fields, such as ('seed',)")
         for field in self.over:
-            _check_text("over", field)
-        for axis, parts in self.budgets.items():
-            if not _are_budgets(parts):
-                raise ValueError(
-                    f"budgets[{axis!r}] = {errors.shown(parts)}: expected how many "
-                    f"parts the stop rule is divided into, or ascending amounts above "
-                    f"0; at most {_MOST_BUDGETS:,}"
-                )
+            expecting.text("over", field)
 
     @property
     def axis(self) -> str:
@@ -150,10 +144,71 @@ class Curve:
     def __post_init__(self) -> None:
         """Raises ValueError for names that are no text, and ranges without a length."""
         for name in ("title", "metric", "label"):
-            _check_text(name, getattr(self, name))
+            expecting.text(name, getattr(self, name))
         for name in ("until", "last"):
-            value = getattr(self, name)
-            _expect(value is None or _is_amount(value), name, value, "a number above 0")
+            expecting.amount_or_none(name, getattr(self, name))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Best:
+    """One panel of a figure: what the selected configurations attain, by method.
+
+    At each budget of an axis; or, for each value of a field, at its last one.
+    """
+
+    title: str
+    label: str  # Of the vertical axis, with its unit.
+    axis: str  # Of the budgets.
+    by: str | None = None  # Such as "inner_steps"; None is by budget.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text."""
+        for name in ("title", "label", "axis"):
+            expecting.text(name, getattr(self, name))
+        if self.by is not None:
+            expecting.text("by", self.by)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A column of the rows that is shown for every configuration, at the last budget.
+
+    An axis of progress followed by "_per_second" is a column, too: the amount divided
+    by the training seconds.
+    """
+
+    metric: str
+    label: str
+    last: float | None = None  # Training whose rows are averaged; None is one row.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, or a range of no length."""
+        for name in ("metric", "label"):
+            expecting.text(name, getattr(self, name))
+        expecting.amount_or_none("last", self.last)
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbol:
+    """How a field is shown where its values have names of their own in the paper.
+
+    >>> Symbol("FOMAML", {"maml": "False", "fomaml": "True"}).shown("fomaml")
+    'True'
+    """
+
+    text: str
+    labels: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # By value.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no text."""
+        expecting.text("symbol", self.text)
+        expecting.that(isinstance(self.labels, Mapping), "labels", self.labels, _LABELS)
+        for value, label in self.labels.items():
+            expecting.text(f"labels[{value!r}]", label)
+
+    def shown(self, value: Any) -> str:
+        """Writes a value: its label, or else itself."""
+        return self.labels.get(value, short(value))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,21 +216,19 @@ class Method:
     """An arm of the comparison: how its points are known, and what tunes it."""
 
     values: Values  # That all of its points have, and no other method's.
-    tuned: Mapping[str, str]  # Fields that tell its configurations apart → symbols.
+    tuned: Mapping[str, str | Symbol]  # Fields that tell its configurations apart.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value is no literal, or `tuned` has no symbols."""
-        _check_names("values", self.values)
+        expecting.names("values", self.values)
         for field, value in self.values.items():
-            _check_literal(field, value)
-        if not isinstance(self.tuned, Mapping):
-            raise ValueError(
-                f"tuned = {self.tuned!r}: expected a symbol for each field, such as "
-                f"{{'inner_steps': 'K'}}"
-            )
-        _check_names("tuned", self.tuned)
-        for field, symbol in self.tuned.items():
-            _check_text(f"tuned[{field!r}]", symbol)
+            expecting.literal(field, value)
+        _check_symbols("tuned", self.tuned)
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """What its configurations are described by, by field."""
+        return symbols_of(self.tuned)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,31 +240,42 @@ class Sweep:
     scales: Mapping[str, Scale]  # "smoke", "lite" and "paper".
     select: Select
     methods: Mapping[str, Method]
-    curves: tuple[Curve, ...] = ()  # None is one of the metric that decides.
+    curves: tuple[Curve | Best, ...] = ()  # None is one of the metric that decides.
+    measures: tuple[Measure, ...] = ()
+    shown: Mapping[str, str | Symbol] = dataclasses.field(default_factory=dict)
+    # Fields that every table names beside its title, such as the data set.
     anchors: str | None = None  # Name in `paper` of published numbers to compare with.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a part of it is not of its type."""
         for name in ("title", "trainer"):
-            _check_text(name, getattr(self, name))
-        _check_names("scales", self.scales)
+            expecting.text(name, getattr(self, name))
+        expecting.names("scales", self.scales)
         for name, scale in self.scales.items():
-            _expect(name in SCALES, "scales", name, f"names from {', '.join(SCALES)}")
+            is_known = name in SCALES
+            expecting.that(is_known, "scales", name, f"names from {', '.join(SCALES)}")
             is_scale = isinstance(scale, Scale)
-            _expect(is_scale, f"scales[{name!r}]", scale, "Scale(points, stop={…})")
-        _expect(isinstance(self.select, Select), "select", self.select, "Select(…)")
-        _check_names("methods", self.methods)
+            form = "Scale(points, stop={…})"
+            expecting.that(is_scale, f"scales[{name!r}]", scale, form)
+        is_rule = isinstance(self.select, Select)
+        expecting.that(is_rule, "select", self.select, "Select(…)")
+        expecting.names("methods", self.methods)
         for name, method in self.methods.items():
             is_method = isinstance(method, Method)
-            _expect(
-                is_method, f"methods[{name!r}]", method, "Method(values, tuned={…})"
-            )
-        are_curves = isinstance(self.curves, tuple | list) and all(
-            isinstance(curve, Curve) for curve in self.curves
-        )
-        _expect(are_curves, "curves", self.curves, "a tuple of Curve(…)")
+            form = "Method(values, tuned={…})"
+            expecting.that(is_method, f"methods[{name!r}]", method, form)
+        form = "Curve(…) or Best(…)"
+        expecting.all_of("curves", self.curves, (Curve, Best), form)
+        expecting.all_of("measures", self.measures, Measure, "Measure(…)")
+        _check_symbols("shown", self.shown)
         if self.anchors is not None:
-            _check_text("anchors", self.anchors)
+            expecting.text("anchors", self.anchors)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Fields by whose values the best are shown apart."""
+        fields = [c.by for c in self.curves if isinstance(c, Best) and c.by]
+        return tuple(dict.fromkeys(fields))
 
 
 def method_of(sweep: Sweep, values: Values) -> str:
@@ -241,28 +305,34 @@ def describe(sweep: Sweep, values: Values) -> str:
         Such as "K=7 L=2".
     """
     method = sweep.methods.get(method_of(sweep, values))
-    tuned = method.tuned if method else {field: field for field in values}
-    return " ".join(f"{symbol}={_short(values[f])}" for f, symbol in tuned.items())
+    symbols = method.symbols if method else symbols_of({f: f for f in values})
+    return " ".join(f"{s.text}={s.shown(values[f])}" for f, s in symbols.items())
 
 
+def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
+    """Makes symbols of those that are plain text, by field."""
+    return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}
+
+
+def short(value: Any) -> str:
+    """Writes a value as descriptions do: 0.0001 and 1e-05."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
 _ROWS = "dicts of values by field, such as product(…) makes"
 _FEW_POINTS = f"at most {MOST_POINTS:,}"
 
 
-def _expect(holds: bool, name: str, value: Any, expected: str) -> None:
-    if not holds:
-        raise ValueError(f"{name} = {errors.shown(value)}: expected {expected}")
-
-
-def _check_text(name: str, value: Any) -> None:
-    is_text = isinstance(value, str) and value.isprintable() and value.strip() != ""
-    _expect(is_text, name, value, "text of one line")
-
-
-def _check_names(name: str, value: Any) -> None:
-    _expect(isinstance(value, Mapping), name, value, "a dict by name")
-    for key in value:
-        _expect(isinstance(key, str), f"{name}, key", key, "a name")
+def _check_symbols(name: str, value: Any) -> None:
+    is_dict = isinstance(value, Mapping)
+    expecting.that(
+        is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}"
+    )
+    expecting.names(name, value)
+    for field, symbol in value.items():
+        if not isinstance(symbol, Symbol):
+            expecting.text(f"{name}[{field!r}]", symbol)
 
 
 def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -271,41 +341,10 @@ def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
         shown = errors.shown(values)
         raise TypeError(f"{field} = {shown}: expected its values, such as ({shown},)")
     values = tuple(itertools.islice(values, MOST_POINTS + 1))
-    _expect(len(values) <= MOST_POINTS, field, values, f"{_FEW_POINTS} values")
+    expecting.that(len(values) <= MOST_POINTS, field, values, f"{_FEW_POINTS} values")
     return values
-
-
-def _is_amount(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value <= sys.float_info.max
-
-
-def _are_budgets(parts: Any) -> bool:
-    if isinstance(parts, int):
-        return 1 <= parts <= _MOST_BUDGETS and not isinstance(parts, bool)
-    is_row = isinstance(parts, tuple | list) and 0 < len(parts) <= _MOST_BUDGETS
-    return is_row and all(map(_is_amount, parts)) and list(parts) == sorted(set(parts))
 
 
 def _frozen(value: Any) -> Any:
     """Points hold tuples where a sweep may have written lists."""
     return tuple(value) if isinstance(value, list) else value
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _check_literal(field: str, value: Any) -> None:
-    is_small = type(value) is int and value.bit_length() < 64
-    if is_small or type(value) in (str, bool):
-        return  # Almost all are; grids have tens of thousands.
-    try:
-        same = ast.literal_eval(repr(value)) == value
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        same = False
-    if not same:
-        raise ValueError(
-            f"{field} = {errors.shown(value)}: a value must be a Python literal "
-            f"(number, string, bool or tuple), got {type(value).__name__}"
-        )

@@ -6,9 +6,11 @@ templates escape it, and so does the script where a chart gives markup a meaning
 """
 
 import base64
+import dataclasses
 import datetime
 import functools
 import hashlib
+import itertools
 import json
 import pathlib
 import re
@@ -23,13 +25,15 @@ import markupsafe
 import plotly.offline
 
 from bmg_sweeps import (
+    best_tables,
     charts,
     errors,
     grid,
-    paper,
     planning,
+    published,
     report,
     selection,
+    side_by_side,
     store,
     tables,
 )
@@ -74,7 +78,8 @@ def page(
     axes = []
     for result in results:
         best, *others, provenance = report.make(chosen, trained, [result])
-        shown = [*_headline(best, result), *_published_table(chosen, result)]
+        shown = [*_headline(chosen, result), *_published_table(chosen, result)]
+        shown = [dataclasses.replace(t, about=best.about) for t in shown]
         axes.append((result.axis, [_view(t) for t in (*shown, best, *others)]))
     return _render(
         "page.html",
@@ -140,13 +145,18 @@ def _view(table: Table) -> dict[str, Any]:
     estimates = [sum(isinstance(c, Estimate) for c in row) for row in table.rows]
     is_wide = max(estimates, default=0) > 3
     columns = []
-    for i, name in enumerate(table.columns):
+    groups = table.groups or ("",) * len(table.columns)
+    for i, (name, group) in enumerate(zip(table.columns, groups, strict=True)):
         cells = [row[i] for row in table.rows]
         is_number = name != "value" and all(map(_is_number, cells)) and bool(cells)
-        columns.append(_Column(name, is_number, name in ("published", "Δ")))
+        is_published = name in ("published", "Δ") or group.endswith(" published")
+        columns.append(_Column(name, is_number, is_published))
+    spans = [(group, len(list(of))) for group, of in itertools.groupby(table.groups)]
     return {
         "title": table.title,
+        "about": table.about,
         "columns": columns,
+        "spans": spans,
         "rows": [[_shown(cell, is_wide) for cell in row] for row in table.rows],
         "notes": table.notes,
         "is_dense": is_wide,
@@ -198,7 +208,7 @@ def _facts(
     return [
         ("scale", said.get("scale", chosen.choice.scale)),
         ("trained to", _amounts(chosen.stop)),
-        (f"{chosen.sweep.select.over[0]}s", f"{_ranges(seeds)} ({len(seeds)})"),
+        (f"{chosen.sweep.select.over[0]}s", f"{tables.ranges(seeds)} ({len(seeds)})"),
         ("device", ", ".join(_devices(trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
@@ -219,10 +229,11 @@ def _warnings(
     return [*found, *notes]
 
 
-def _headline(best: Table, result: Selection) -> list[Table]:
+def _headline(chosen: Chosen, result: Selection) -> list[Table]:
     """The last budget's part of the table of the best."""
     if not result.best:
         return []
+    best = best_tables.table(chosen, result)
     last = best.rows[-1][0]
     rows = tuple(row[1:] for row in best.rows if row[0] == last)
     title = f"Best at {last} {result.axis}"
@@ -231,10 +242,12 @@ def _headline(best: Table, result: Selection) -> list[Table]:
 
 def _published_table(chosen: Chosen, result: Selection) -> list[Table]:
     """Every published number of an axis, with ours where it was trained that far."""
-    anchors = paper.ANCHORS.get(chosen.sweep.anchors, ())
+    if side_by_side.is_possible(chosen, result):
+        return []  # It has all of them.
+    anchors = published.anchors(chosen, result.axis)
     ours = {(score.budget, score.method): score for score in result.best}
     rows = []
-    for a in (a for a in anchors if a.axis == result.axis):
+    for a in anchors:
         row = (a.method, tables.amount(a.budget), Estimate(a.mean, a.deviation))
         score = ours.get((a.budget, a.method))
         found: tuple[Cell, ...] = ("–", "–", "–")
@@ -318,7 +331,9 @@ def _waiting_table(
                 grid.describe(chosen.sweep, values),
                 str(states.count("missing")),
                 str(states.count("running")),
-                _ranges(sorted({one.point.values[rule.over[0]] for one in members})),
+                tables.ranges(
+                    sorted({one.point.values[rule.over[0]] for one in members})
+                ),
                 f"{tables.amount(furthest)} {rule.axis}" if furthest else "–",
             )
         )
@@ -405,18 +420,6 @@ def _fresh_seeds(chosen: Chosen) -> str:
 
 def _amounts(by_axis: Mapping[str, float]) -> str:
     return ", ".join(f"{tables.amount(n)} {axis}" for axis, n in by_axis.items()) or "–"
-
-
-def _ranges(numbers: Sequence[Any]) -> str:
-    """Writes ascending numbers as "0–4, 7"."""
-    parts: list[list[Any]] = []
-    for number in numbers:
-        is_next = parts and isinstance(number, int) and parts[-1][-1] == number - 1
-        if is_next:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ", ".join("–".join(map(str, part)) for part in parts) or "–"
 
 
 def _grouped(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list]:

@@ -84,6 +84,9 @@ def choose(name: str, choice: Choice) -> Chosen:
         raise errors.UserError(f"--scale {choice.scale}: sweep {name} has {known}")
     scale = sweep.scales[choice.scale]
     _check_scale(name, choice.scale, scale)
+    if scale.budgets is not None:
+        rule = dataclasses.replace(sweep.select, budgets=scale.budgets)
+        sweep = dataclasses.replace(sweep, select=rule)
     _check_names(name, sweep, scale)
     axes = {*scale.stop, *sweep.select.budgets, "hours"}
     for axis in choice.stop:
@@ -160,6 +163,8 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
     """Refuses a sweep that names a field, an axis or numbers that are not there."""
     declared = points_module.fields(sweep.trainer)
     named = [("select.over", field) for field in sweep.select.over]
+    named += [("shown", field) for field in sweep.shown]
+    named += [("curves", field) for field in sweep.by]
     for title, method in sweep.methods.items():
         fields = (*method.values, *method.tuned)
         named += [(f"methods[{title!r}]", field) for field in fields]
@@ -181,10 +186,17 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
                 f"sweep {name}, select.budgets[{axis!r}]: expected an axis of the stop "
                 f"rule, {', '.join(scale.stop)}; or amounts"
             )
-    if sweep.anchors is not None and sweep.anchors not in paper.ANCHORS:
+    for curve in sweep.curves:
+        if isinstance(curve, grid.Best) and curve.axis not in sweep.select.budgets:
+            raise errors.UserError(
+                f"sweep {name}, curves, axis {curve.axis!r}: "
+                + errors.expected_one_of(curve.axis, sweep.select.budgets)
+            )
+    known = [*paper.ANCHORS, *paper.MEASURED]
+    if sweep.anchors is not None and sweep.anchors not in known:
         raise errors.UserError(
             f"sweep {name}, anchors = {sweep.anchors!r}: "
-            + errors.expected_one_of(sweep.anchors, paper.ANCHORS)
+            + errors.expected_one_of(sweep.anchors, known)
         )
 
 

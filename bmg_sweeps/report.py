@@ -4,15 +4,25 @@ import csv
 import dataclasses
 import io
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import numpy as np
-
-from bmg_sweeps import grid, intervals, paper, selection, tables
+from bmg_sweeps import (
+    best_tables,
+    grid,
+    improvement,
+    measures,
+    published,
+    selection,
+    side_by_side,
+    tables,
+)
+from bmg_sweeps.paper import Anchor
 from bmg_sweeps.planning import Chosen
-from bmg_sweeps.point import Point
-from bmg_sweeps.selection import Estimate, Selection, Trained
-from bmg_sweeps.tables import Cell, Table
+from bmg_sweeps.selection import Selection, Trained
+from bmg_sweeps.tables import Table
+
+_MOST_COLUMNS = 12  # Budgets of the table of every configuration.
 
 
 def make(
@@ -26,20 +36,28 @@ def make(
         results: what was selected, on each axis.
 
     Returns:
-        For each axis, the selection for every budget, the methods at the last one, and
-        every configuration at every budget; what was left out, if anything; and where
-        the numbers come from.
+        For each axis, the selection for every budget, and for the values of a field;
+        the methods at the last one, and every configuration at every budget; the
+        sweep's measures; what was left out, if anything; and where the numbers come
+        from. All of them say scale, seeds, device, and what else the sweep shows.
     """
     made = []
     for result in results:
-        made.append(_best_table(chosen, result))
+        is_abreast = side_by_side.is_possible(chosen, result)
+        form = side_by_side.table if is_abreast else best_tables.table
+        made.append(form(chosen, result))
         if not result.refused:
-            made += _methods_table(chosen, result)
+            made += best_tables.by_value(chosen, result)
+            made += improvement.table(chosen, result)
             made.append(_scores_table(chosen, result))
+        if result.axis == chosen.sweep.select.axis:
+            made += measures.table(chosen, trained)
     left_out = [one for result in results for one in result.left_out]
     if left_out:
         made.append(_left_out_table(chosen, left_out))
-    return [*made, _provenance_table(trained)]
+    made.append(_provenance_table(trained))
+    about = _about(chosen, trained)
+    return [dataclasses.replace(table, about=about) for table in made]
 
 
 def comparison(
@@ -75,6 +93,7 @@ def comparison(
         title=f"{metric} at {tables.amount(before[0].budget)} {axis}",
         columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
         rows=tuple(rows),
+        about=_about(chosen, ()),
     )
 
 
@@ -86,17 +105,23 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
         results: what was selected, on each axis.
 
     Returns:
-        Columns for method, each tuned field, axis, budget, mean and deviation of the
-        metric, number of points, whether it is the method's best there, and if so, mean
-        and deviation of the test.
+        Columns for method, configuration as tables describe it, each tuned field, axis,
+        budget, mean and deviation of the metric, number of points, whether it is the
+        method's best there, and if so, mean and deviation of the test, and what is
+        published of the method's best there.
     """
     sweep = chosen.sweep
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     metric, test = sweep.select.metric, sweep.select.test
-    head = ("method", *fields, "axis", "budget", metric, "deviation", "points")
-    writer.writerow((*head, "is_best", *((test, "test_deviation") if test else ())))
+    head = ("method", "configuration", *fields)
+    head += ("axis", "budget", metric, "deviation", "points", "is_best")
+    head += (test, "test_deviation") if test else ()
+    others = {a: published.anchors(chosen, a) for a in (r.axis for r in results)}
+    if any(others.values()):
+        head += ("published", "published_deviation", "published_configuration")
+    writer.writerow(head)
     for result in results:
         best = {(s.budget, s.configuration.id): s for s in result.best}
         for score in result.scores:
@@ -107,129 +132,44 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
             numbers = (score.budget, *dataclasses.astuple(score.estimate))
             chosen_one = best.get((score.budget, score.configuration.id))
             is_best = chosen_one is not None
-            row = (score.method, *cells, score.axis, *numbers, len(score.points))
+            described = grid.describe(sweep, values)
+            row = (score.method, described, *cells, score.axis, *numbers)
             tested = chosen_one.test if is_best else None
             tail = dataclasses.astuple(tested) if tested else ("", "")
-            writer.writerow((*row, is_best, *(tail if test else ())))
+            row += (len(score.points), is_best, *(tail if test else ()))
+            beside = _published(others[score.axis], score) if is_best else ("", "", "")
+            writer.writerow(row + (beside if any(others.values()) else ()))
     return buffer.getvalue()
 
 
-def _best_table(chosen: Chosen, result: Selection) -> Table:
-    """The paper's form: budget, what was selected, validation, test."""
-    sweep, axis = chosen.sweep, result.axis
-    rule = sweep.select
-    title = f"Best by {rule.metric} for each budget of {axis}"
-    if result.refused:
-        return Table(title, ("why not",), ((result.refused,),))
-    anchors = [a for a in paper.ANCHORS.get(sweep.anchors, ()) if a.axis == axis]
-    rows = [_best_row(chosen, result, best, anchors) for best in result.best]
-    columns = (axis, "method", "selected", rule.metric)
-    columns += (rule.test,) if rule.test else ()
-    columns += ("points", "complete")
-    columns += ("published", "Δ") if anchors else ()
-    notes = [_how(rule)]
-    notes += [
-        f"Published, at {tables.amount(a.budget)} {axis}: {a.method} "
-        f"{tables.exact(Estimate(a.mean, a.deviation))} ({a.source})."
-        for a in anchors
-    ]
-    return Table(title, columns, tuple(rows), tuple(notes))
-
-
-def _best_row(chosen, result, best: selection.Score, anchors) -> tuple[Cell, ...]:
+def _published(anchors: Sequence[Anchor], best: selection.Score) -> tuple[Any, ...]:
+    """What is published of the best of a method at a budget."""
     at = (best.budget, best.method)
-    considered = sum((s.budget, s.method) == at for s in result.scores)
-    left_out = sum((s.budget, s.method) == at for s in result.left_out)
-    row: list[Cell] = [
-        tables.amount(best.budget),
-        best.method,
-        grid.describe(chosen.sweep, best.configuration.values),
-        best.estimate,
-    ]
-    if chosen.sweep.select.test:
-        row.append(best.test or "–")
-    row += [str(len(best.points)), f"{considered} / {considered + left_out}"]
-    if anchors:
-        found = [a for a in anchors if (a.budget, a.method) == at]
-        ours = best.test or best.estimate
-        row.append(Estimate(found[0].mean, found[0].deviation) if found else "–")
-        row.append(tables.signed(ours.mean - found[0].mean) if found else "–")
-    return tuple(row)
+    for anchor in anchors:
+        if (anchor.budget, anchor.method) == at:
+            selected = (f"{s}={grid.short(v)}" for s, v in anchor.selected.items())
+            return (anchor.mean, anchor.deviation, " ".join(selected))
+    return ("", "", "")
 
 
-def _how(rule: grid.Select) -> str:
-    """Says what is averaged, and over what it was chosen."""
-    over = ", ".join(f"{field}s" for field in rule.over)
-    text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
-    if rule.test:
-        return text + f"Chosen by {rule.metric}; {rule.test} was read afterwards."
-    return text + (
-        "Chosen and reported on the same ones, as in the paper: the best of many is "
-        "flattered; `rerun` runs fresh ones."
-    )
-
-
-def _methods_table(chosen: Chosen, result: Selection) -> list[Table]:
-    """Compares the methods' best at the last budget, where there are runs enough."""
-    last = max((s.budget for s in result.best), default=None)
-    best = [s for s in result.best if s.budget == last]
-    matrices = {s.method: _matrix(chosen.sweep.select, s) for s in best}
-    matrices = {m: x for m, x in matrices.items() if x is not None and len(x) > 1}
-    if len(matrices) < 2:
-        return []
-    rule = chosen.sweep.select
-    sign = 1 if rule.mode == "max" else -1
-    rows = []
-    for method, scores in matrices.items():
-        middle = intervals.interquartile_mean(scores)
-        ours = sign * scores
-        chances = [
-            "–" if other == method else _chance(ours, sign * others)
-            for other, others in matrices.items()
-        ]
-        rows.append((method, _interval(middle, tables.suffixed), *chances))
-    versus = [f"P(better than {method})" for method in matrices]
-    notes = (
-        f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
-        f"intervals of a stratified bootstrap over {rule.over[0]}s. Few runs make wide "
-        f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
-        f"called 95 % hold the truth in about 50, 74 and 91 %.",
-    )
-    title = f"Methods at {tables.amount(last)} {result.axis}"
-    columns = ("method", "interquartile mean", *versus)
-    return [Table(title, columns, tuple(rows), notes)]
-
-
-def _chance(ours: np.ndarray, others: np.ndarray) -> str:
-    if ours.shape[1] != others.shape[1]:
-        return "other tasks"
-    found = intervals.probability_of_improvement(ours, others)
-    return _interval(found, "{:.2f}".format)
-
-
-def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
-    """Arranges runs as [seeds, tasks]; None where some are missing."""
-    values = score.test_values or score.values
-    seeds = sorted({p.values[rule.over[0]] for p in score.points})
-    tasks = sorted({_task(rule, p) for p in score.points})
-    matrix = np.full((len(seeds), len(tasks)), np.nan)
-    for p, value in zip(score.points, values, strict=True):
-        if value is not None:
-            place = seeds.index(p.values[rule.over[0]]), tasks.index(_task(rule, p))
-            matrix[place] = value
-    return None if np.isnan(matrix).any() else matrix
-
-
-def _task(rule: grid.Select, point: Point) -> tuple:
-    return tuple(point.values[field] for field in rule.over[1:])
-
-
-def _interval(found: intervals.Interval, written: Callable[[float], str]) -> str:
-    return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"
+def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
+    """Says what the numbers of every table are numbers of."""
+    sweep, over = chosen.sweep, chosen.sweep.select.over[0]
+    seeds = tables.ranges(sorted({p.values[over] for p in chosen.points}))
+    devices = sorted({d for t in trained for d in t.record.devices})
+    shown = []
+    for field, symbol in grid.symbols_of(sweep.shown).items():
+        values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
+        shown.append(f"{symbol.text} {'/'.join(values)}")
+    stop = ", ".join(f"{tables.amount(n)} {axis}" for axis, n in chosen.stop.items())
+    parts = [f"scale {chosen.choice.scale}", *shown, f"{over}s {seeds}"]
+    return "; ".join([*parts, f"trained to {stop}", *devices])
 
 
 def _scores_table(chosen: Chosen, result: Selection) -> Table:
-    amounts = sorted({s.budget for s in (*result.scores, *result.left_out)})
+    every = sorted({s.budget for s in (*result.scores, *result.left_out)})
+    step = -(-len(every) // _MOST_COLUMNS) or 1
+    amounts = every[::-step][::-1]  # The last one is among them.
     by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in result.scores:
         key = score.configuration.id
@@ -244,6 +184,9 @@ def _scores_table(chosen: Chosen, result: Selection) -> Table:
         title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
         columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
         rows=tuple(rows),
+        notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
+        if len(amounts) < len(every)
+        else (),
     )
 
 

@@ -20,6 +20,8 @@ from bmg_sweeps import errors, files, grid, planning, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.point import Point
 
+_RATE = "_per_second"  # After the name of an axis, its amount by training seconds.
+
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
@@ -77,6 +79,8 @@ class Selection:
     left_out: tuple[LeftOut, ...] = ()
     best: tuple[Score, ...] = ()  # One for each budget and method that has any.
     refused: str | None = None  # Why nothing can be selected on this axis.
+    best_by: Mapping[str, tuple[Score, ...]] = dataclasses.field(default_factory=dict)
+    # By field: at the last budget, one for each of its values and each method.
 
 
 def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
@@ -98,7 +102,7 @@ def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trai
     """Reads the rows of one point, as `load` does."""
     try:
         tables = [
-            {} if record.damage else _with_hours(_table(storage, record, name))
+            {} if record.damage else _table(storage, record, name)
             for name in ("rows", "validation")
         ]
     except store.Damaged as error:
@@ -134,6 +138,11 @@ def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[fl
     return amounts
 
 
+def last_budget(chosen: Chosen, axis: str) -> float:
+    """Returns the last of the budgets of an axis."""
+    return budgets(chosen.sweep.select, chosen.stop)[axis][-1]
+
+
 def select(
     sweep: grid.Sweep, trained: Sequence[Trained], axis: str, amounts: Sequence[float]
 ) -> Selection:
@@ -148,10 +157,9 @@ def select(
     Returns:
         Scores, what was left out, and the best.
     """
-    devices = {d for one in trained for d in one.record.devices}
-    if axis == "hours" and len(devices) > 1:
-        names = " and ".join(sorted(devices))
-        return Selection(axis, refused=f"hours on {names} cannot be compared")
+    refused = refusal(trained, axis, sweep.select.metric)
+    if refused:
+        return Selection(axis, refused=refused)
     configurations = by_configuration(trained, sweep.select.over)
     scores, left_out, best = [], [], []
     for amount in amounts:
@@ -164,7 +172,53 @@ def select(
             rivals = [score for score in here if score.method == method]
             if rivals:
                 best.append(min(rivals, key=lambda s: _rank(sweep.select, s)))
-    return Selection(axis, tuple(scores), tuple(left_out), tuple(best))
+    last = [score for score in scores if score.budget == amounts[-1]]
+    best_by = {field: _best_by(sweep.select, last, field) for field in sweep.by}
+    return Selection(axis, tuple(scores), tuple(left_out), tuple(best), None, best_by)
+
+
+def refusal(trained: Iterable[Trained], *names: str) -> str | None:
+    """Says why points cannot be compared on an axis or by a column; None if they can.
+
+    Args:
+        trained: the points.
+        *names: axes and columns; those that measure time need a single device.
+    """
+    devices = {d for one in trained for d in one.record.devices}
+    timed = [name for name in names if is_timed(name)]
+    if not timed or len(devices) < 2:
+        return None
+    return f"{timed[0]} on {' and '.join(sorted(devices))} cannot be compared"
+
+
+def is_timed(name: str) -> bool:
+    """Whether an axis or a column measures time, and so is the device's as well."""
+    return name == "hours" or name.endswith(_RATE)
+
+
+def measured(
+    members: Sequence[Trained],
+    over: Sequence[str],
+    axis: str,
+    amount: float,
+    measure: grid.Measure,
+) -> Estimate | str:
+    """Reads a measure of one configuration at a budget.
+
+    Args:
+        members: its points.
+        over: names of the fields that are averaged over.
+        axis: that the budget is measured on.
+        amount: the budget.
+        measure: the column, and how much training its rows are averaged over.
+
+    Returns:
+        Its mean, and deviation over seeds; or why there is none.
+    """
+    begin = None if measure.last is None else amount - measure.last
+    values, reasons = _values(members, axis, amount, measure.metric, begin)
+    found = next(filter(None, reasons), None)
+    return found or _estimate(over, [one.point for one in members], values)
 
 
 def by_configuration(
@@ -234,14 +288,17 @@ def with_tests(
     records = {one.point.id: one.record for one in trained}
     # The same configuration may be the best at many budgets.
     tests = functools.cache(lambda point_id: _tests(storage, records[point_id]))
-    best = []
-    for score in result.best:
+
+    def tested(score: Score) -> Score:
         tables = [tests(p.id) for p in score.points]
         values = tuple(value_at(t, score.axis, metric, score.budget) for t in tables)
         is_whole = all(value is not None for value in values)
         test = _estimate(sweep.select.over, score.points, values) if is_whole else None
-        best.append(dataclasses.replace(score, test_values=values, test=test))
-    return dataclasses.replace(result, best=tuple(best))
+        return dataclasses.replace(score, test_values=values, test=test)
+
+    best = tuple(map(tested, result.best))
+    best_by = {f: tuple(map(tested, scores)) for f, scores in result.best_by.items()}
+    return dataclasses.replace(result, best=best, best_by=best_by)
 
 
 def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
@@ -279,6 +336,7 @@ def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float |
 def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:
     """Reads a table whose axes ascend; raises Damaged for any other."""
     rows = store.rows(storage, record, name)
+    rows = _with_times(rows, record.progress)
     for axis in (*record.progress, "training_seconds"):
         column = rows.get(axis, [])
         if None in column or column != sorted(column):
@@ -288,16 +346,24 @@ def _table(storage: files.Storage, record: store.Record, name: str) -> store.Row
     return rows
 
 
-def _with_hours(rows: store.Rows) -> store.Rows:
-    """Adds the axis of training time in the unit of its budgets."""
-    if "training_seconds" not in rows:
+def _with_times(rows: store.Rows, axes: Iterable[str]) -> store.Rows:
+    """Adds training time in the unit of its budgets, and each axis by its seconds."""
+    seconds = rows.get("training_seconds")
+    if seconds is None or None in seconds:
         return rows
-    return rows | {"hours": [second / 3600 for second in rows["training_seconds"]]}
+    rates = {
+        axis + _RATE: [
+            a / s if s else None for a, s in zip(rows[axis], seconds, strict=True)
+        ]
+        for axis in axes
+        if axis in rows and None not in rows[axis]
+    }
+    return rows | rates | {"hours": [second / 3600 for second in seconds]}
 
 
 def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
     try:
-        return _with_hours(_table(storage, record, "test"))
+        return _table(storage, record, "test")
     except store.Damaged:
         return {}
 
@@ -324,17 +390,7 @@ def _score(
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
-    reasons = [_incomplete(one, axis, amount) for one in members]
-    values: list[float | None] = []
-    if not any(reasons):
-        values = [
-            value_at(one.table(rule.metric), axis, rule.metric, amount)
-            for one in members
-        ]
-        reasons = [
-            _without_value(one, rule.metric, axis, amount) if value is None else None
-            for one, value in zip(members, values, strict=True)
-        ]
+    values, reasons = _values(members, axis, amount, rule.metric)
     for one, reason in zip(members, reasons, strict=True):
         if reason:
             seed = ", ".join(f"{f} {one.point.values[f]}" for f in rule.over)
@@ -351,6 +407,46 @@ def _score(
     )
 
 
+def _values(
+    members: Sequence[Trained],
+    axis: str,
+    amount: float,
+    metric: str,
+    begin: float | None = None,
+) -> tuple[list[float | None], list[str | None]]:
+    """Reads each point's number at a budget, and says why where it has none."""
+    reasons = [_incomplete(one, axis, amount, metric) for one in members]
+    if any(reasons):
+        return [], reasons
+    values = [
+        value_at(one.table(metric), axis, metric, amount)
+        if begin is None
+        else _mean(one.table(metric), axis, metric, begin, amount)
+        for one in members
+    ]
+    return values, [
+        _without_value(one, metric, axis, amount) if value is None else None
+        for one, value in zip(members, values, strict=True)
+    ]
+
+
+def _mean(rows: store.Rows, axis: str, metric: str, begin: float, end: float):
+    """Averages a column between two amounts; None where that is not finite."""
+    first, last = (bisect.bisect_right(rows.get(axis, ()), n) for n in (begin, end))
+    values = rows[metric][first:last] if metric in rows else []
+    return statistics.fmean(values) if values and None not in values else None
+
+
+def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
+    """Chooses among the configurations that have one value of a field."""
+    rivals: dict[tuple, list[Score]] = {}
+    for score in scores:
+        key = score.configuration.values[field], score.method
+        rivals.setdefault(key, []).append(score)
+    best = [min(of, key=lambda s: _rank(rule, s)) for of in rivals.values()]
+    return tuple(sorted(best, key=lambda s: s.configuration.values[field]))
+
+
 def _without_value(one: Trained, metric: str, axis: str, amount: float) -> str:
     """Says why a point that has trained to a budget has no number there."""
     table = one.table(metric)
@@ -361,12 +457,12 @@ def _without_value(one: Trained, metric: str, axis: str, amount: float) -> str:
     return f"{metric} is not finite"
 
 
-def _incomplete(one: Trained, axis: str, amount: float) -> str | None:
+def _incomplete(one: Trained, axis: str, amount: float, metric: str) -> str | None:
     """Says why a point's number at a budget does not count; None where it does."""
     if one.record.damage:
         return f"damaged record ({one.record.damage})"
     width = one.record.provenance.get("pack_width", 1)
-    if axis == "hours" and width > 1:
+    if width > 1 and (is_timed(axis) or is_timed(metric)):
         return f"ran in a pack of {width}, whose hours are not its own"
     if one.record.progress.get(axis, 0) >= amount:
         return None

@@ -203,7 +203,8 @@ REFUSED = {
 
 SWEEP = """\
 {before}
-from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, product, zipped
+from bmg_sweeps.grid import Best, Curve, Measure, Method, Scale, Select, Sweep, Symbol
+from bmg_sweeps.grid import product, zipped
 SWEEP = Sweep(
     title="Mine",
     trainer={trainer},
@@ -304,7 +305,7 @@ FILES = {
     "a string for an axis": bad_points(
         "product(update_kind='fixed')", "update_kind = 'fixed'", "('fixed',)"
     ),
-    "a number for an axis": bad_points("product(seed=1)", "line 6", "seed = 1", "(1,)"),
+    "a number for an axis": bad_points("product(seed=1)", "line 7", "seed = 1", "(1,)"),
     "an axis without end": bad_points(
         "product(seed=itertools.count())",
         "seed",
@@ -403,6 +404,19 @@ FILES = {
     "tuned fields without symbols": written(
         "tuned = ('seed',)", "symbol", methods="{'all': Method({}, ('seed',))}"
     ),
+    "a symbol whose text is a number": written(
+        "symbol = 3", "text", methods="{'all': Method({}, {'seed': Symbol(3)})}"
+    ),
+    "labels in a list": written(
+        "labels = ['a']",
+        "by value",
+        methods="{'all': Method({}, {'seed': Symbol('s', ['a'])})}",
+    ),
+    "a label that is a number": written(
+        "labels[0] = 1",
+        "text",
+        methods="{'all': Method({}, {'seed': Symbol('s', {0: 1})})}",
+    ),
     "a value of a method that is no literal": written(
         "discount = inf", "literal", methods="{'all': Method({'discount': 1e999}, {})}"
     ),
@@ -420,6 +434,47 @@ FILES = {
         "until = 'x'",
         "a number above 0",
         more="curves=(Curve(title='t', metric='m', label='l', until='x'),)",
+    ),
+    "an unknown axis of a panel of the best": written(
+        "axis 'steps'",
+        "env_steps",
+        more="curves=(Best(title='t', label='l', axis='steps'),)",
+    ),
+    "a panel of the best by an unknown field": written(
+        "curves",
+        "'sead'",
+        "seed?",
+        more="curves=(Best(title='t', label='l', axis='env_steps', by='sead'),)",
+    ),
+    "a panel of the best by a number": written(
+        "by = 3", "text", more="curves=(Best(title='t', label='l', axis='a', by=3),)"
+    ),
+    "a measure that is none": written(
+        "measures = (3,)", "Measure(…)", more="measures=(3,)"
+    ),
+    "a measure over no training": written(
+        "last = 0",
+        "a number above 0",
+        more="measures=(Measure(metric='m', label='l', last=0),)",
+    ),
+    "a measure without a label": written(
+        "label = ''", "text", more="measures=(Measure(metric='m', label=''),)"
+    ),
+    "an unknown field that is shown": written(
+        "shown", "'sead'", "seed?", more="shown={'sead': 's'}"
+    ),
+    "fields that are shown in a list": written(
+        "shown = ['seed']", "symbol", more="shown=['seed']"
+    ),
+    "budgets of a scale without an axis": written(
+        "budgets = 3",
+        "a dict by name",
+        scales='{"smoke": Scale(product(seed=(0,)), {"env_steps": 1}, budgets=3)}',
+    ),
+    "budgets of a scale that it does not reach": written(
+        "budgets['hours']",
+        "env_steps",
+        scales='{"smoke": Scale(product(seed=(0,)), {"env_steps": 1}, {"hours": 2})}',
     ),
     "published numbers by number": written("anchors = 3", "text", more="anchors=3"),
     "a number to average over": written(

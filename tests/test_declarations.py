@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import itertools
 import pathlib
 import re
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import gin
 import pytest
 
-from bmg_sweeps import paper, paths, planning, point
+from bmg_sweeps import grid, paper, paths, planning, point
 
 TRAINERS = sorted(path.stem for path in paths.TRAINERS.glob("[!_]*.py"))
 SWEEPS = paths.sweep_names()
@@ -101,6 +102,43 @@ def test_the_meta_learning_rates_of_figure_2_are_the_papers_candidates():
     assert rates == set(paper.TWO_COLORS_META_LEARNING_RATES)
 
 
+@pytest.mark.parametrize(
+    ("method", "axis", "budgets"),
+    [
+        ("BMG", "meta_updates", range(10_000, 300_001, 10_000)),
+        ("MAML", "meta_updates", range(10_000, 300_001, 10_000)),
+        ("BMG", "hours", range(1, 25)),
+        ("MAML", "hours", range(1, 24)),  # At 24 hours none is printed.
+    ],
+)
+def test_the_budgets_of_tables_7_and_8_are_the_papers(method, axis, budgets):
+    """Each once, though two hours are printed twice; and every symbol has a value."""
+    anchors = paper.ANCHORS["few_shot_accuracy"]
+    found = [a for a in anchors if (a.method, a.axis) == (method, axis)]
+    assert [a.budget for a in found] == list(budgets)
+    assert {tuple(a.selected) for a in found} == {tuple(paper.FEW_SHOT_GRID[method])}
+
+
+@pytest.mark.parametrize("method", paper.FEW_SHOT_GRID)
+@pytest.mark.parametrize("sweep", ["table_7", "table_8", "figure_6"])
+def test_the_configurations_of_tables_7_and_8_are_those_of_table_4(sweep, method):
+    """Flennerhag et al. (2022), Table 4: 24 of each, as the paper writes them."""
+    chosen = planning.choose(sweep, planning.Choice(scale="paper"))
+    symbols = chosen.sweep.methods[method].symbols
+    found = {
+        frozenset((s.text, s.shown(p.values[field])) for field, s in symbols.items())
+        for p in chosen.points
+        if grid.method_of(chosen.sweep, p.values) == method
+    }
+    axes = paper.FEW_SHOT_GRID[method]
+    expected = {
+        frozenset(zip(axes, map(grid.short, values), strict=True))
+        for values in itertools.product(*axes.values())
+    }
+    assert found == expected
+    assert len(found) == 24
+
+
 # What each part may import of the project: core ← worlds ← trainers ← work_unit.
 CORE = {"bmg_sweeps.core"}
 WORLDS = CORE | {"bmg_sweeps.environments", "bmg_sweeps.tasks"}
@@ -109,7 +147,7 @@ ALLOWED = {
     "bmg_sweeps/environments": WORLDS,
     "bmg_sweeps/tasks": WORLDS,
     "trainers": WORLDS | {"trainers"},
-    "sweeps": {"bmg_sweeps.grid"},
+    "sweeps": {"bmg_sweeps.grid", "bmg_sweeps.paths"},
 }
 
 

@@ -18,6 +18,10 @@ SWEEP = grid.Sweep(
             FAST | {"steps": 2}, tuned={"rate": "α", "sizes": "N"}
         ),
         "fast": grid.Method(FAST, tuned={"steps": "steps"}),
+        "labeled": grid.Method(
+            {"kind": "labeled"},
+            tuned={"match": grid.Symbol("μ", {"kl": "1"}), "steps": grid.Symbol("K")},
+        ),
     },
 )
 
@@ -122,6 +126,9 @@ def test_a_selection_rule_that_makes_no_sense_is_refused(field, value):
         ({"kind": "fast", "steps": 2, "rate": 2.0, "sizes": ()},
          "fast, two steps", "α=2 N=()"),
         ({"kind": "fast", "steps": 3, "rate": 0.1}, "fast", "steps=3"),
+        # Labels stand for the values that have one.
+        ({"kind": "labeled", "match": "kl", "steps": 3}, "labeled", "μ=1 K=3"),
+        ({"kind": "labeled", "match": "l2", "steps": 3}, "labeled", "μ=l2 K=3"),
         # Without a method there is nothing that tells it apart but all of it.
         ({"kind": "slow", "steps": 2}, "other", "kind=slow steps=2"),
         ({"steps": 2}, "other", "steps=2"),

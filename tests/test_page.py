@@ -298,7 +298,8 @@ def test_the_axis_that_is_chosen_is_that_of_curves_and_tables(toy):
     assert before == list(AMOUNTS)
     assert max(after) <= 1
     assert toy.locator(".below").all_inner_texts() == ["hours", "hours"]
-    assert sections.nth(1).locator("caption").first.inner_text() == "Best at 1 hours"
+    title = sections.nth(1).locator("caption span").first.inner_text()
+    assert title == "Best at 1 hours"
 
 
 def expected(kind, rate, amount):
@@ -454,6 +455,53 @@ def hover(shown, number):
     )
 
 
+def test_panels_of_the_best_are_drawn_by_method(view):
+    """At each budget, with bars over seeds and stars, or by the values of a field."""
+    best = [
+        grid.Best(title="Best", label="reward", axis="env_steps"),
+        grid.Best(title="Best of β", label="reward", axis="env_steps", by="rate"),
+    ]
+    sweep = dataclasses.replace(SWEEP, curves=(SWEEP.curves[0], *best))
+    shown = view(write(complete(), sweep=sweep))
+    assert legend(shown) == [A2, B1, "A selected", "B selected", *PUBLISHED]
+    assert [(one["name"], one["x"]) for one in lines(shown, 1)] == [
+        ("A", [500, 1000]),
+        ("B", [500, 1000]),
+    ]
+    assert lines(shown, 1)[0]["y"] == pytest.approx([648, 1296])  # As in the table.
+    assert shown.locator(".plot").nth(1).locator(".errorbar").count() == 2 * 2 + 1
+    of_rates = shown.evaluate("() => document.querySelectorAll('.plot')[2].data")
+    assert [(one["name"], one["x"], one["mode"]) for one in of_rates] == [
+        ("A", ["0.1", "0.2"], "markers"),
+        ("B", ["0.1", "0.2"], "markers"),
+    ]
+    assert shown.locator(".below").all_inner_texts() == ["env_steps", "env_steps", "β"]
+    assert shown.locator(".chooser").is_visible()
+
+
+def test_without_curves_of_configurations_there_are_none_to_choose(view):
+    """Only the best of each method are drawn."""
+    best = grid.Best(title="Best", label="reward", axis="env_steps")
+    shown = view(write(complete(), sweep=dataclasses.replace(SWEEP, curves=(best,))))
+    assert legend(shown)[:2] == ["A selected", "B selected"]
+    assert not shown.locator(".chooser").is_visible()
+
+
+def test_columns_that_belong_together_have_a_head_of_their_own(view, monkeypatch):
+    """Of the paper's form: its first row spans the columns of a method."""
+    selected = paper.Anchor("A", 1000, 1240.5, None, "Somebody", selected={"β": 0.3})
+    monkeypatch.setitem(paper.ANCHORS, "toy", (selected,))
+    shown = view(write(complete()))
+    groups, head, *rows = table(shown, "Best by reward for each budget")
+    assert groups == ["", "A", "A published", "B", "B published"]
+    spans = shown.locator("th[scope=colgroup]").evaluate_all(
+        "cells => cells.map((cell) => cell.colSpan)"
+    )
+    assert spans == [2, 3, 2, 3]
+    assert head == ["env_steps", *(["β", "reward", "β", "reward", "Δ"] * 2)]
+    assert rows[-1][:6] == ["1,000", "0.2", "1,296 ± 96", "0.3", "1240.5", "+55.5"]
+
+
 def test_a_page_is_small_enough_to_mail():
     """500 points of 250 configurations, two panels, two axes, ten budgets: 6 MB."""
     amounts = np.arange(1, 1001) * 10_000
@@ -570,7 +618,7 @@ def test_without_scripts_there_are_all_tables(view):
     shown = view(write(complete()), java_script_enabled=False)
     assert "switched off" in shown.locator("noscript").inner_text()
     assert all(one.is_visible() for one in shown.locator(".table table").all())
-    titles = shown.locator("caption").all_inner_texts()
+    titles = shown.locator("caption span").all_inner_texts()
     assert {"Best at 1,000 env_steps", "Best at 1 hours"} <= set(titles)
     assert not any(one.is_visible() for one in shown.locator(".controls").all())
 

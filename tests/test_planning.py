@@ -114,6 +114,28 @@ def test_the_points_are_the_scale_s_in_the_sweep_s_order(toy):
     assert chosen.stop == {"env_steps": 100}
 
 
+def test_a_scale_may_have_budgets_of_its_own(toy):
+    """In place of the sweep's, which the other scales keep."""
+    text = SWEEP.replace(
+        'stop={"env_steps": 300}', 'stop={"env_steps": 300}, budgets={"env_steps": 3}'
+    )
+    (toy / "sweeps" / "toy_sweep.py").write_text(text)
+    budgets = [choose(scale=s).sweep.select.budgets for s in ("smoke", "lite")]
+    assert budgets == [{"env_steps": 1}, {"env_steps": 3}]
+
+
+def test_a_sweep_can_be_made_of_another_one(toy):
+    """Its points are the same ones; what it changes is its own."""
+    (toy / "sweeps" / "other.py").write_text(
+        "import dataclasses\nfrom bmg_sweeps import paths\n"
+        "TOY = paths.load_sweep('toy_sweep')\n"
+        "SWEEP = dataclasses.replace(TOY, title='Other')\n"
+    )
+    other = planning.choose("other", planning.Choice())
+    assert other.points == choose().points
+    assert (other.sweep.title, choose().sweep.title) == ("Other", "Toy")
+
+
 def test_a_point_that_two_arms_share_is_there_once(toy):
     """8 points, 1 more, and the same 8 again."""
     chosen = choose(scale="lite")

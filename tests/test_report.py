@@ -81,7 +81,8 @@ def record(storage, p, rewards, provenance=None, **keywords):
 
 def load(storage, sweep=SWEEP):
     points = tuple(toy_point(arm, seed) for arm in REWARDS for seed in (0, 1))
-    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100})
+    choice = planning.Choice(scale="paper")
+    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
     return chosen, selection.load(storage, chosen)
 
 
@@ -108,7 +109,7 @@ def make(chosen, trained):
 
 
 def draw(chosen, trained):
-    return figures.draw(chosen, trained, results(chosen, trained)[0])
+    return figures.draw(chosen, trained, results(chosen, trained))
 
 
 @pytest.fixture
@@ -306,8 +307,15 @@ def test_csv_has_every_score_in_full(complete):
     sweep = dataclasses.replace(SWEEP, methods=methods)
     text = report.comma_separated(*with_results(complete, sweep))
     head, *lines = csv.reader(io.StringIO(text, newline=""))
-    assert head == ["method", "rate", "kind", "axis", "budget", "reward", "deviation",
-                    "points", "is_best"]  # fmt: skip
+    assert head == ["method", "configuration", "rate", "kind", "axis", "budget",
+                    "reward", "deviation", "points", "is_best", "published",
+                    "published_deviation", "published_configuration"]  # fmt: skip
+    published = [line[10:] for line in lines]  # A's best at 100 alone has a number.
+    assert published[3] == ["1240.0", "90.0", ""]
+    assert [i for i, cells in enumerate(published) if any(cells)] == [3]
+    described = [line.pop(1) for line in lines]
+    assert described[:3] == ["rate=0.1", "rate=0.2", "κ=b"]
+    lines = [line[:9] for line in lines]
     assert {line.pop(3) for line in lines} == {"env_steps"}
     deviations = [float(line.pop(5)) for line in lines]
     assert lines == [
@@ -367,6 +375,7 @@ def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     after = selection.select(SWEEP, selection.load(complete, again), "env_steps", [100])
     table = report.comparison(chosen, before, after)
     assert table.title == "reward at 100 env_steps"
+    assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
     assert [row[2:] for row in shown(table)] == [
         ("1,100 ± 141", "2", "900.000", "1"),
         ("10.500 ± 2.121", "2", "seed 7: not run", "–"),

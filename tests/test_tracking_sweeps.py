@@ -117,14 +117,13 @@ def test_its_tables_are_those_of_the_report(exported, run):
 
 
 def test_published_numbers_stand_beside_ours(tmp_path):
-    chosen = planning.choose(
-        "figure_2", planning.Choice(stop={"env_steps": 10_000_000.0})
-    )
+    where = {"seed": "0", "update_kind": "fixed_entropy_weight"}
+    chosen = planning.choose("figure_2", planning.Choice(scale="paper", where=where))
     storage = files.open_storage(str(tmp_path / "runs"))
     for p in chosen.points[:2]:
         tracked.commit(storage, p, 2, progress=10_000_000)
     tracking.export(storage, [chosen], "offline")
-    run = tracked.inspect(storage, _run_id(storage))
+    run = tracked.inspect(storage, _run_id(storage, "sweep-figure_2-paper-"))
     best = _table(storage, tracked.summary(run), "Best by total_reward")
     (row,) = [r for r in best["data"] if r[0] == "10,000,000"]
     cells = dict(zip(best["columns"], row, strict=True))
@@ -333,8 +332,8 @@ def _train(storage, chosen):
     tracked.commit(storage, last, 3, failure=failure)
 
 
-def _run_id(storage):
-    (found,) = [i for i in tracked.folders(storage) if i.startswith(NAME)]
+def _run_id(storage, start=NAME):
+    (found,) = [i for i in tracked.folders(storage) if i.startswith(start)]
     return found
 
 

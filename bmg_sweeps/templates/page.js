@@ -21,6 +21,11 @@
   const STAR = "M0,-5.5L1.4,-1.8L5.3,-1.7L2.2,.7L3.3,4.5L0,2.3L-3.3,4.5L-2.2,.7L-5.3,-1.7L-1.4,-1.8Z";
   const HEIGHT = 340;
   const NOTHING = "No configuration is shown.";
+  const OPTIONS = {
+    responsive: true, displaylogo: false,
+    modeBarButtons: [["toImage", "resetScale2d"]],
+    toImageButtonOptions: { format: "svg", filename: "curves" },
+  };
   const FIRST = 6; // Lines that are shown where none is the best.
   const PRINTED = { width: 620, height: 230 }; // Of a chart on paper, in CSS pixels.
 
@@ -141,8 +146,36 @@
     return place === undefined ? GRAY : styleOf(place).color;
   }
 
-  function publishedOf(one) {
-    const color = colorOfMethod(one.method);
+  function colorOfBest(method) {
+    const place = data.methods.indexOf(method);
+    return place < 0 ? GRAY : COLORS[place % COLORS.length];
+  }
+
+  // What the selected configurations of a method attain, with bars over seeds.
+  function attainedOf({ method, at, means, deviations }, isByValue) {
+    const color = colorOfBest(method);
+    return {
+      x: at, y: means, type: "scatter", mode: isByValue ? "markers" : "lines+markers",
+      name: plain(method),
+      hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x}<extra></extra>",
+      line: { color, width: 2 }, marker: { color, size: 7 },
+      error_y: { array: deviations.map((d) => d ?? 0), color, thickness: 1, width: 3 },
+    };
+  }
+
+  function drawBest({ plot, below, title }, panel) {
+    const traces = [
+      ...panel.attained.map((one) => attainedOf(one, panel.is_by_value)),
+      ...panel.published.map((one) => publishedOf(one, colorOfBest(one.method))),
+    ];
+    const layout = layoutOf(traces);
+    if (panel.is_by_value) layout.xaxis.type = "category";
+    Plotly.react(plot, traces, layout, OPTIONS);
+    below.textContent = panel.below;
+    plot.setAttribute("aria-label", `${title}: the best of each method by ${panel.below}`);
+  }
+
+  function publishedOf(one, color) {
     return {
       x: [one.at], y: [one.mean], type: "scatter", mode: "markers", cliponaxis: false,
       name: plain(`${one.method}, published`),
@@ -171,18 +204,15 @@
   function draw() {
     const places = chosen();
     charts.forEach(({ plot, below, title }, i) => {
+      if (data.panels[i].attained) return drawBest(charts[i], data.panels[i]);
       const panel = axis.panels[i] ?? { lines: {}, published: [] };
       const drawn = places.filter((place) => panel.lines[place]);
       const traces = [
         ...drawn.filter((p) => panel.lines[p][2]).map((p) => bandOf(p, panel.lines[p])),
         ...drawn.map((place) => lineOf(place, panel.lines[place])),
-        ...panel.published.map(publishedOf),
+        ...panel.published.map((one) => publishedOf(one, colorOfMethod(one.method))),
       ];
-      Plotly.react(plot, traces, layoutOf(traces), {
-        responsive: true, displaylogo: false,
-        modeBarButtons: [["toImage", "resetScale2d"]],
-        toImageButtonOptions: { format: "svg", filename: "curves" },
-      });
+      Plotly.react(plot, traces, layoutOf(traces), OPTIONS);
       below.textContent = axis.name;
       const count = `${drawn.length} of ${boxes.length} configurations`;
       plot.setAttribute("aria-label", `${title} over ${axis.name}: ${count}`);
@@ -191,16 +221,26 @@
   }
 
   function drawLegend(places) {
-    const items = places.map((place) => {
+    const items = places.filter(hasLine).map((place) => {
       const { method, label, seeds } = data.configurations[place];
       const item = element("li");
       item.append(swatch(styleOf(place), true), element("b", "", method),
                   ` ${label} `, element("small", "", seeds));
       return item;
     });
-    for (const { method } of axis.panels.flatMap((panel) => panel.published)) {
+    const best = data.panels.filter((panel) => panel.attained);
+    const unique = (list) => [...new Set(list.map((one) => one.method))];
+    for (const method of unique(best.flatMap((panel) => panel.attained))) {
+      const item = element("li");
+      const style = { color: colorOfBest(method), dash: [], marker: MARKERS[0] };
+      item.append(swatch(style, true), element("b", "", method), " selected");
+      items.push(item);
+    }
+    const stars = [...axis.panels, ...best].flatMap((panel) => panel.published);
+    for (const method of unique(stars)) {
       const item = element("li", "published");
-      const style = { color: colorOfMethod(method), dash: [], marker: ["star", STAR] };
+      const color = best.length ? colorOfBest(method) : colorOfMethod(method);
+      const style = { color, dash: [], marker: ["star", STAR] };
       item.append(swatch(style, false), `${method}, published`);
       items.push(item);
     }
@@ -258,6 +298,7 @@
   });
 
   for (const controls of document.querySelectorAll(".controls")) controls.hidden = false;
+  document.querySelector(".chooser").hidden = data.panels.every((one) => one.attained);
   choose(0);
   show("best");
 })();

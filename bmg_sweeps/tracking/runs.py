@@ -205,7 +205,7 @@ def _as_wandb(table: Table) -> Any:
     import wandb
 
     columns, cells = [], []
-    for i, name in enumerate(table.columns):
+    for i, name in enumerate(table.names):
         column = [row[i] for row in table.rows]
         if any(isinstance(cell, tables.Estimate) for cell in column):
             columns += [name, f"{name} ±"]

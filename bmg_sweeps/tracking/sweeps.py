@@ -122,7 +122,7 @@ def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict
             runs.name_of(name): {
                 "name": name,
                 "values": method.values,
-                "tuned": dict(method.tuned),
+                "tuned": {f: symbol.text for f, symbol in method.symbols.items()},
             }
             for name, method in sweep.methods.items()
         },

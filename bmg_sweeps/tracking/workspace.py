@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bmg_sweeps import curves, errors, files, store
+from bmg_sweeps import curves, errors, files, grid, store
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.tracking import memory, points, session, sweeps
 
@@ -120,6 +120,8 @@ def _curves(chosen: Chosen) -> list[Any]:
     axis = points.axis_of(chosen.sweep)
     panels = []
     for curve in curves.panels(chosen.sweep):
+        if not isinstance(curve, grid.Curve):
+            continue  # The best have panels of their own.
         column = points.key(curve.metric)
         split = column.partition("/")[0]
         x = f"{split}/{axis}" if split in store.SPLITS else axis
@@ -164,9 +166,9 @@ def _grid(chosen: Chosen) -> Any:
     import wandb_workspaces.reports.v2 as wr
 
     symbols = {
-        field: symbol
+        field: symbol.text
         for method in chosen.sweep.methods.values()
-        for field, symbol in method.tuned.items()
+        for field, symbol in method.symbols.items()
     }
     columns = [("method", "method"), *symbols.items()]
     made = [

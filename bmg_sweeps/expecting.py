@@ -1,0 +1,85 @@
+"""Checks of what a sweep's file declares; each raises ValueError, in one line."""
+
+import ast
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from bmg_sweeps import errors
+
+_MOST_BUDGETS = 1_000
+
+
+def that(holds: bool, name: str, value: Any, expected: str) -> None:
+    """Refuses a value where something does not hold, saying what was expected."""
+    if not holds:
+        raise ValueError(f"{name} = {errors.shown(value)}: expected {expected}")
+
+
+def text(name: str, value: Any) -> None:
+    """Expects a line that shows something."""
+    is_text = isinstance(value, str) and value.isprintable() and value.strip() != ""
+    that(is_text, name, value, "text of one line")
+
+
+def names(name: str, value: Any) -> None:
+    """Expects a dict whose keys are names."""
+    that(isinstance(value, Mapping), name, value, "a dict by name")
+    for key in value:
+        that(isinstance(key, str), f"{name}, key", key, "a name")
+
+
+def all_of(name: str, value: Any, types: type | tuple[type, ...], form: str) -> None:
+    """Expects a row of values of some types, written in a form."""
+    is_row = isinstance(value, tuple | list) and all(
+        isinstance(one, types) for one in value
+    )
+    that(is_row, name, value, f"a tuple of {form}")
+
+
+def is_amount(value: Any) -> bool:
+    """Whether a value is a number that training can go up to."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value <= sys.float_info.max
+
+
+def amount_or_none(name: str, value: Any) -> None:
+    """Expects an amount, or that none is said."""
+    that(value is None or is_amount(value), name, value, "a number above 0")
+
+
+def budgets(value: Any) -> None:
+    """Expects, for each axis, a number of parts or ascending amounts."""
+    names("budgets", value)
+    if not value:
+        raise ValueError("budgets must name at least one axis of progress")
+    for axis, parts in value.items():
+        if not _are_budgets(parts):
+            raise ValueError(
+                f"budgets[{axis!r}] = {errors.shown(parts)}: expected how many "
+                f"parts the stop rule is divided into, or ascending amounts above "
+                f"0; at most {_MOST_BUDGETS:,}"
+            )
+
+
+def literal(field: str, value: Any) -> None:
+    """Expects a value that gin would read back as it is."""
+    is_small = type(value) is int and value.bit_length() < 64
+    if is_small or type(value) in (str, bool):
+        return  # Almost all are; grids have tens of thousands.
+    try:
+        same = ast.literal_eval(repr(value)) == value
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        same = False
+    if not same:
+        raise ValueError(
+            f"{field} = {errors.shown(value)}: a value must be a Python literal "
+            f"(number, string, bool or tuple), got {type(value).__name__}"
+        )
+
+
+def _are_budgets(parts: Any) -> bool:
+    if isinstance(parts, int):
+        return 1 <= parts <= _MOST_BUDGETS and not isinstance(parts, bool)
+    is_row = isinstance(parts, tuple | list) and 0 < len(parts) <= _MOST_BUDGETS
+    return is_row and all(map(is_amount, parts)) and list(parts) == sorted(set(parts))

@@ -1,0 +1,78 @@
+"""How probably one method is better than another, by the runs of what was selected."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bmg_sweeps import grid, intervals, selection, tables
+from bmg_sweeps.planning import Chosen
+from bmg_sweeps.point import Point
+from bmg_sweeps.selection import Selection
+from bmg_sweeps.tables import Table
+
+
+def table(chosen: Chosen, result: Selection) -> list[Table]:
+    """Compares the methods' best at the last budget, where there are runs enough.
+
+    Args:
+        chosen: the sweep and its points.
+        result: what was selected, with tests.
+
+    Returns:
+        One table; none of fewer than two methods, or of single runs.
+    """
+    last = max((s.budget for s in result.best), default=None)
+    best = [s for s in result.best if s.budget == last]
+    matrices = {s.method: _matrix(chosen.sweep.select, s) for s in best}
+    matrices = {m: x for m, x in matrices.items() if x is not None and len(x) > 1}
+    if len(matrices) < 2:
+        return []
+    rule = chosen.sweep.select
+    sign = 1 if rule.mode == "max" else -1
+    rows = []
+    for method, scores in matrices.items():
+        middle = intervals.interquartile_mean(scores)
+        ours = sign * scores
+        chances = [
+            "–" if other == method else _chance(ours, sign * others)
+            for other, others in matrices.items()
+        ]
+        rows.append((method, _interval(middle, tables.suffixed), *chances))
+    versus = [f"P(better than {method})" for method in matrices]
+    notes = (
+        f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
+        f"intervals of a stratified bootstrap over {rule.over[0]}s. Few runs make wide "
+        f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
+        f"called 95 % hold the truth in about 50, 74 and 91 %.",
+    )
+    title = f"Methods at {tables.amount(last)} {result.axis}"
+    columns = ("method", "interquartile mean", *versus)
+    return [Table(title, columns, tuple(rows), notes)]
+
+
+def _chance(ours: np.ndarray, others: np.ndarray) -> str:
+    if ours.shape[1] != others.shape[1]:
+        return "other tasks"
+    found = intervals.probability_of_improvement(ours, others)
+    return _interval(found, "{:.2f}".format)
+
+
+def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
+    """Arranges runs as [seeds, tasks]; None where some are missing."""
+    values = score.test_values or score.values
+    seeds = sorted({p.values[rule.over[0]] for p in score.points})
+    tasks = sorted({_task(rule, p) for p in score.points})
+    matrix = np.full((len(seeds), len(tasks)), np.nan)
+    for p, value in zip(score.points, values, strict=True):
+        if value is not None:
+            place = seeds.index(p.values[rule.over[0]]), tasks.index(_task(rule, p))
+            matrix[place] = value
+    return None if np.isnan(matrix).any() else matrix
+
+
+def _task(rule: grid.Select, point: Point) -> tuple:
+    return tuple(point.values[field] for field in rule.over[1:])
+
+
+def _interval(found: intervals.Interval, written: Callable[[float], str]) -> str:
+    return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"

@@ -1,0 +1,56 @@
+"""Table 5: meta-training steps per second of MAML and BMG, by K and L.
+
+Claim: a step's time grows with K, which is backpropagated through, more than with L;
+so BMG looks K + L steps ahead in less time than MAML needs for as many.
+
+To be measured on an idle device, one point at a time.
+"""
+
+from bmg_sweeps.grid import Measure, Method, Scale, Select, Sweep, product
+
+SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 60,
+         "record_interval": 20}  # fmt: skip
+LITE = {"data_set": "omniglot", "num_ways": 20, "num_shots": 1, "num_queries": 5,
+        "num_evaluation_tasks": 100, "evaluation_interval": 200,
+        "record_interval": 100}  # fmt: skip
+PAPER = {"data_set": "mini_imagenet", "evaluation_interval": 500}
+MAML = {"update_kind": "maml", "target_steps": 1}
+BMG = {"update_kind": "bmg"}
+
+
+def arm(values, seeds, **axes):
+    """Combines values of K and L; the others are those of the trainer's gin."""
+    return tuple(values | point for point in product(**axes, seed=range(seeds)))
+
+
+SWEEP = Sweep(
+    title="Few-shot classification: meta-training steps per second",
+    trainer="few_shot",
+    scales={
+        "smoke": Scale(
+            arm(SMOKE | MAML, 2, inner_steps=(1, 5))
+            + arm(SMOKE | BMG, 2, inner_steps=(1,), target_steps=(1, 5)),
+            stop={"meta_updates": 60},
+        ),
+        "lite": Scale(
+            arm(LITE | MAML, 2, inner_steps=(1, 5, 10))
+            + arm(LITE | BMG, 2, inner_steps=(1, 5, 10), target_steps=(1, 5, 10)),
+            stop={"meta_updates": 200},
+        ),
+        "paper": Scale(
+            arm(PAPER | MAML, 5, inner_steps=(1, 5, 10, 15, 20))
+            + arm(PAPER | BMG, 5, inner_steps=(1, 5, 10), target_steps=(1, 5, 10)),
+            stop={"meta_updates": 500},
+        ),
+    },
+    select=Select(
+        metric="meta_updates_per_second", mode="max", budgets={"meta_updates": 1}
+    ),
+    methods={
+        "MAML": Method(MAML, tuned={"inner_steps": "K"}),
+        "BMG": Method(BMG, tuned={"inner_steps": "K", "target_steps": "L"}),
+    },
+    measures=(Measure(metric="meta_updates_per_second", label="steps/s"),),
+    shown={"data_set": "data", "num_ways": "ways", "num_shots": "shots"},
+    anchors="few_shot_speed",
+)
