@@ -2,6 +2,7 @@
 
 import argparse
 import itertools
+import os
 import re
 import signal
 import sys
@@ -9,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from bmg_sweeps import commands, errors, files, planning, training
+from bmg_sweeps import commands, errors, files, paths, planning, training
 
 _MOST_SEEDS = 10_000
 
@@ -98,6 +99,19 @@ def _seeds(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(itertools.chain.from_iterable(ranges)))
 
 
+def _folder(text: str) -> str:
+    if not os.path.isdir(os.path.expanduser(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a folder of data sets")
+    return os.path.abspath(os.path.expanduser(text))
+
+
+class _Data(argparse.Action):
+    """Names the folder to the processes that train, which inherit or are sent it."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        os.environ[paths.DATA_VARIABLE] = values
+
+
 def _address(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'': expected auto or HOST:PORT")
@@ -137,7 +151,11 @@ def _parser() -> argparse.ArgumentParser:
     points.add_argument("--stop", type=_amount, action="append", default=[],
                         metavar="AXIS=N")  # fmt: skip
 
-    running = argparse.ArgumentParser(add_help=False)
+    data = argparse.ArgumentParser(add_help=False)
+    data.add_argument("--data", type=_folder, action=_Data, metavar="DIR",
+                      help=f"of data sets, instead of {paths.DATA_VARIABLE}")  # fmt: skip
+
+    running = argparse.ArgumentParser(add_help=False, parents=[data])
     running.add_argument("--address", type=_address, help="of a running Ray cluster")
     running.add_argument("--cpus", type=_count, default=1, help="of each trial")
     running.add_argument("--gpus", type=_gpus, default=0.0, help="of each trial")
@@ -178,7 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     add(commands.show, points).add_argument("--point", metavar="ID")
     several = {"sweep": "sweeps", "nargs": "+", "metavar": "sweep"}
     add(training.launch, points, running, tracking, **several)
-    one = add(training.run, points)
+    one = add(training.run, points, data)
     one.add_argument("--point", metavar="ID", required=True)
     one.add_argument("--retry", action="store_true")
     add(commands.status, points, nargs="?")

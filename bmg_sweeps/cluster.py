@@ -153,6 +153,8 @@ def _worker_environment(resources: Resources) -> dict[str, str]:
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
     }
+    if data := os.environ.get(paths.DATA_VARIABLE):
+        environment[paths.DATA_VARIABLE] = os.path.abspath(data)
     return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
 
 

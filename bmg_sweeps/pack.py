@@ -65,6 +65,8 @@ class Lane:
     def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
         """Takes up the last commit; returns its state, or else the one given."""
         self.provenance |= _place(compiled.width, compile_seconds, self.attempt.number)
+        if hasattr(self.module, "provenance"):
+            self.provenance |= self.module.provenance(self.config)
         found = self._checkpoint(compiled.state)
         if found is not None:
             state = found

@@ -200,7 +200,9 @@ def _run_pack(lanes: list[pack.Lane], width: int, should_stop) -> None:
 
 def _check_one(trainer: str, gin_text: str) -> str | None:
     try:
-        bind(trainer, gin_text)
+        module, config = bind(trainer, gin_text)
+        if hasattr(module, "provenance"):
+            module.provenance(config)
     except Exception as error:
         return errors.first_line(error)
     return None

@@ -21,7 +21,7 @@ def images_and_kernel(channels, filters=4, size=(3, 6, 5)):
     return images, jax.random.normal(kernel_key, shape, jnp.float64)
 
 
-@pytest.mark.parametrize("form", ["plain", "matrix_products"])
+@pytest.mark.parametrize("form", ["plain", "written_out"])
 def test_a_convolution_is_a_sum_over_nine_neighbors(form):
     """z[h, w] = Σ_ij x[h+i−1, w+j−1] k[i, j], with zeros outside; in loops."""
     images, kernel = (np.asarray(a) for a in images_and_kernel(channels=2))
@@ -37,8 +37,8 @@ def test_a_convolution_is_a_sum_over_nine_neighbors(form):
 
 
 @pytest.mark.parametrize("channels", [1, 2, 7])
-def test_matrix_products_have_the_derivatives_of_the_convolution(channels):
-    """First and second, in images and kernel, by patches (1, 2) and by rows (7)."""
+def test_written_out_derivatives_are_those_of_the_convolution(channels):
+    """First and second order, with few channels (1, 2) and with many (7)."""
     images, kernel = images_and_kernel(channels)
 
     def loss(convolution, images, kernel):
@@ -49,9 +49,10 @@ def test_matrix_products_have_the_derivatives_of_the_convolution(channels):
             return jax.grad(loss, (1, 2))(convolution, images, kernel)
 
         tangents = jnp.cos(images), jnp.cos(kernel)
-        return jax.jvp(gradients, (images, kernel), tangents)
+        forwards = jax.jvp(gradients, (images, kernel), tangents)
+        return forwards, jax.vjp(gradients, images, kernel)[1](tangents)
 
-    actual = derivatives(convolutions.matrix_products)
+    actual = derivatives(convolutions.written_out)
     expected = derivatives(convolutions.plain)
     for left, right in zip(
         jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True
@@ -61,6 +62,6 @@ def test_matrix_products_have_the_derivatives_of_the_convolution(channels):
 
 def test_a_kernel_that_does_not_fit_is_refused():
     images, kernel = images_and_kernel(channels=2)
-    for form in (convolutions.plain, convolutions.matrix_products):
+    for form in (convolutions.plain, convolutions.written_out):
         with pytest.raises(AssertionError):
             form(images[..., :1], kernel)

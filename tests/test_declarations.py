@@ -145,7 +145,8 @@ WORLDS = CORE | {"bmg_sweeps.environments", "bmg_sweeps.tasks"}
 ALLOWED = {
     "bmg_sweeps/core": CORE,
     "bmg_sweeps/environments": WORLDS,
-    "bmg_sweeps/tasks": WORLDS,
+    # Of the platform, what users are told, and where caches are.
+    "bmg_sweeps/tasks": WORLDS | {"bmg_sweeps.errors", "bmg_sweeps.paths"},
     "trainers": WORLDS | {"trainers"},
     "sweeps": {"bmg_sweeps.grid", "bmg_sweeps.paths"},
 }

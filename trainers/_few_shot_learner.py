@@ -34,13 +34,13 @@ ADAPTED: dict[str, Callable[[str, str, Any], bool]] = {
 
 def _by_platform() -> convolutions.Convolution:
     is_cpu = jax.default_backend() == "cpu"
-    return convolutions.matrix_products if is_cpu else convolutions.plain
+    return convolutions.written_out if is_cpu else convolutions.plain
 
 
 CONVOLUTIONS: dict[str, Callable[[], convolutions.Convolution]] = {
     "by_platform": _by_platform,
     "plain": lambda: convolutions.plain,
-    "matrix_products": lambda: convolutions.matrix_products,
+    "written_out": lambda: convolutions.written_out,
 }
 """By name, the form of convolutions on this machine."""
 

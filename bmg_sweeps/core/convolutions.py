@@ -1,10 +1,10 @@
-"""3×3 convolutions, in forms that differ in what compilers make of them.
+"""3×3 convolutions, in forms that differ in what compilers make of their derivatives.
 
 Convolutions are what few-shot networks spend their time on, and meta-gradients need
 their derivatives of first and second order, for other weights in every task. XLA's own
-convolution is fast on accelerators. On CPUs it is fast only forwards: the derivatives
-are not, and inside of loops they are ten times slower still. There a convolution is
-written as matrix products whose derivatives, of every order, are matrix products again.
+are fast on accelerators. On CPUs the convolution is, too, but not its derivatives, and
+inside of loops those are ten times slower still. There they are written out, as another
+convolution and a matrix product; differentiating these forwards gives more of the same.
 
 All take zeros around the image ("same" padding), strides of one, [B, H, W, C] images
 and [3, 3, C, F] kernels, and give [B, H, W, F]; they agree to rounding.
@@ -41,13 +41,12 @@ def plain(images: jax.Array, kernel: jax.Array) -> jax.Array:
     )
 
 
-def matrix_products(images: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Convolves by one matrix product, z[h, w] = Σ_ij x[h+i−1, w+j−1] k[i, j].
+@jax.custom_vjp
+def written_out(images: jax.Array, kernel: jax.Array) -> jax.Array:
+    """Convolves as `plain` does, with a derivative that is fast on CPUs.
 
-    With few channels the nine pixels that a kernel sees are laid side by side, as 9 C
-    columns. With many, only the three of a row are, as 3 C columns; the product has
-    3 F, one for each row of the kernel, and these are shifted and added. The form with
-    fewer numbers to write is taken.
+        ∂/∂x: the cotangent convolved with the kernel turned around
+        ∂/∂k: Σ_bhw x[b, h+i−1, w+j−1] g[b, h, w], as one matrix product
 
     Args:
         images: [B, H, W, C] x.
@@ -59,27 +58,48 @@ def matrix_products(images: jax.Array, kernel: jax.Array) -> jax.Array:
     Raises:
         AssertionError: the kernel does not fit the images.
 
-    Gradient: flows through both.
+    Gradient: flows through both; of higher order by forward- over reverse-mode
+    differentiation, in which everything stays fast, or by reverse-mode throughout.
     """
-    _check(images, kernel)
-    channels, filters = kernel.shape[-2:]
+    return plain(images, kernel)
+
+
+def _forwards(images, kernel):
+    return plain(images, kernel), (images, kernel)
+
+
+def _backwards(residuals, cotangent):
+    images, kernel = residuals
+    turned = jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
+    return plain(cotangent, turned), _correlated(images, cotangent)
+
+
+written_out.defvjp(_forwards, _backwards)
+
+
+def _correlated(images, cotangent):
+    """Σ_bhw x[b, h+i−1, w+j−1] g[b, h, w], [3, 3, C, F].
+
+    With few channels all nine shifts are those of the images, as 9 C columns. With many
+    the images are shifted along a row, as 3 C columns, and the cotangents across, as
+    3 F: that has fewer numbers to write.
+    """
+    channels, filters = images.shape[-1], cotangent.shape[-1]
     if 9 * channels <= 3 * channels + 3 * filters:
-        return _by_patches(images, kernel)
-    return _by_rows(images, kernel)
+        across = [_shifted(images, 1, i) for i in (1, 0, -1)]
+        columns = [_shifted(x, 2, j) for x in across for j in (1, 0, -1)]
+        return _product(columns, [cotangent]).reshape(3, 3, channels, filters)
+    columns = [_shifted(images, 2, j) for j in (1, 0, -1)]
+    others = [_shifted(cotangent, 1, i) for i in (-1, 0, 1)]
+    product = _product(columns, others).reshape(3, channels, 3, filters)
+    return product.transpose(2, 0, 1, 3)
 
 
-def _by_patches(images, kernel):
-    rows = [_shifted(images, 1, i) for i in (1, 0, -1)]
-    patches = [_shifted(row, 2, j) for row in rows for j in (1, 0, -1)]
-    return jnp.concatenate(patches, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
-
-
-def _by_rows(images, kernel):
-    channels, filters = kernel.shape[-2:]
-    rows = jnp.concatenate([_shifted(images, 2, j) for j in (1, 0, -1)], axis=-1)
-    matrix = kernel.transpose(1, 2, 0, 3).reshape(3 * channels, 3 * filters)
-    products = (rows @ matrix).reshape(*images.shape[:-1], 3, filters)
-    return sum(_shifted(products[..., i, :], 1, 1 - i) for i in range(3))
+def _product(left, right):
+    """Aᵀ B of the matrices whose columns are the channels of arrays."""
+    left, right = (jnp.concatenate(part, axis=-1) for part in (left, right))
+    left, right = (part.reshape(-1, part.shape[-1]) for part in (left, right))
+    return left.T @ right
 
 
 def _shifted(array, axis, places):

@@ -84,18 +84,26 @@ _VARIANCE_FLOOR = 1e-3  # Default of the original's `tf.contrib.layers.batch_nor
 
 
 def _normalized_and_pooled(features: jax.Array) -> jax.Array:
-    """The largest of each 2×2 window of (z − mean) / √(variance + ε)."""
-    mean = jnp.mean(features, axis=(0, 1, 2), keepdims=True)
-    variance = jnp.mean((features - mean) ** 2, axis=(0, 1, 2), keepdims=True)
-    centered = _pooled(features) - mean
-    return centered * jax.lax.rsqrt(variance + _VARIANCE_FLOOR)
+    """The largest of each 2×2 window of (z − mean) / √(variance + ε).
+
+    The variance is that around a constant, less the mean's distance from it: the same
+    function, with the same derivatives, but without a way through the mean that adds
+    nothing to them.
+    """
+    axes = (0, 1, 2)
+    center = jax.lax.stop_gradient(jnp.mean(features, axes, keepdims=True))
+    centered = features - center
+    mean = jnp.mean(centered, axes, keepdims=True)
+    variance = jnp.mean(centered**2, axes, keepdims=True) - mean**2
+    return (_pooled(features) - center - mean) * jax.lax.rsqrt(
+        variance + _VARIANCE_FLOOR
+    )
 
 
 def _pooled(features: jax.Array) -> jax.Array:
-    """Maxima in turn along height and width; XLA's own have a slow derivative."""
+    """Maxima of 2×2 windows; what is left over at an edge is dropped."""
     batch, height, width, channels = features.shape
     height, width = height // 2, width // 2
     windows = features[:, : 2 * height, : 2 * width]
     windows = windows.reshape(batch, height, 2, width, 2, channels)
-    rows = jnp.maximum(windows[:, :, 0], windows[:, :, 1])
-    return jnp.maximum(rows[:, :, :, 0], rows[:, :, :, 1])
+    return jnp.max(windows, axis=(2, 4))
