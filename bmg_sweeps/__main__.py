@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
 
     data = argparse.ArgumentParser(add_help=False)
     data.add_argument("--data", type=_folder, action=_Data, metavar="DIR",
-                      help=f"of data sets, instead of {paths.DATA_VARIABLE}")  # fmt: skip
+                      help=f"of data sets; or set {paths.DATA_VARIABLE}")  # fmt: skip
 
     running = argparse.ArgumentParser(add_help=False, parents=[data])
     running.add_argument("--address", type=_address, help="of a running Ray cluster")

@@ -10,8 +10,8 @@ from bmg_sweeps import paths
 from bmg_sweeps.grid import Measure, Scale, Select
 
 TABLE_5 = paths.load_sweep("table_5")
-INTERVALS = {"smoke": 60, "lite": 500, "paper": 10_000}
-STOPS = {"smoke": 60, "lite": 1_500, "paper": 150_000}
+INTERVALS = {"smoke": 30, "lite": 500, "paper": 10_000}
+STOPS = {"smoke": 30, "lite": 1_500, "paper": 150_000}
 
 
 def scale(name):
