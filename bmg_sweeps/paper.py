@@ -138,6 +138,18 @@ TABLE_6 = (
 )  # fmt: skip
 
 
+# Section 6 and Appendix D, "Few-Shot MiniImagenet", by the trainer's field.
+FEW_SHOT = {
+    "data_set": "mini_imagenet",
+    "num_ways": 5,
+    "num_shots": 5,
+    "num_queries": 5,
+    "num_evaluation_queries": 5,
+    "num_filters": 32,
+    "evaluation_steps": 10,
+}
+
+
 class Anchor(NamedTuple):
     """A published number to stand beside ours, of what was selected at a budget."""
 

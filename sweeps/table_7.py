@@ -12,6 +12,7 @@ RATE_AND_K = {"meta_learning_rate": "β", "inner_steps": "K"}
 FOMAML, ANIL = {"maml": "False", "fomaml": "True"}, {"weights": "False", "head": "True"}
 KL = {"policy_kl": "1", "reverse_policy_kl": "2"}  # KL(x̃ ‖ ·) and KL(· ‖ x̃).
 
+DATA = Symbol("data", {"glyphs": "glyphs, a stand-in"})
 SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 10,
          "record_interval": 10, "meta_learning_rate": 1e-3}  # fmt: skip
 # One shot needs a larger rate than five; queries and shots alike, as in Finn et al.
@@ -82,6 +83,6 @@ SWEEP = Sweep(
             },
         ),
     },
-    shown={"data_set": "data", "num_ways": "ways", "num_shots": "shots"},
+    shown={"data_set": DATA, "num_ways": "ways", "num_shots": "shots"},
     anchors="few_shot_accuracy",
 )

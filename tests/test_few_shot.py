@@ -42,14 +42,12 @@ def problem(**values):
     return doubled
 
 
-@jax.jit
 def meta_loss(config, meta_params, episode):
     return updates.UPDATE_KINDS[config.update_kind](config, meta_params, episode)[0]
 
 
-@jax.jit
-def meta_gradient(config, meta_params, episode):
-    return jax.grad(meta_loss, argnums=1)(config, meta_params, episode)
+compiled = functools.partial(jax.jit, compiler_options=small.FAST)
+meta_gradient = compiled(jax.grad(meta_loss, argnums=1))
 
 
 def assert_close(actual, expected, **tolerances):
@@ -93,12 +91,19 @@ ADAPTED = {
 def test_adaptation_changes_what_it_says_and_nothing_else(adapted):
     """ANIL leaves the body as it is; the original MAML the offsets."""
     config, meta_params, episode = problem(adapted=adapted)
-    support = learners.support(episode)
-    learner = learners.adapt(config, meta_params, support, num_steps=3)
-    merged = hk.data_structures.merge(*learner)
-    expected = plain_steps(
-        config, meta_params, episode, 3, config.learning_rate, ADAPTED[adapted]
-    )
+
+    @compiled
+    def adapt(config, meta_params, episode):
+        learner = learners.adapt(config, meta_params, learners.support(episode), 3)
+        return hk.data_structures.merge(*learner)
+
+    @compiled
+    def by_hand(config, meta_params, episode):
+        rate = config.learning_rate
+        return plain_steps(config, meta_params, episode, 3, rate, ADAPTED[adapted])
+
+    merged = adapt(config, meta_params, episode)
+    expected = by_hand(config, meta_params, episode)
     assert_close(merged, expected, rtol=1e-10, atol=1e-14)
     for module, name, value in hk.data_structures.traverse(meta_params):
         is_same = bool(jnp.all(merged[module][name] == value))
@@ -131,7 +136,7 @@ def test_the_meta_gradient_is_that_of_finite_differences(values):
     )
     step = 1e-6
 
-    @jax.jit
+    @compiled
     def at(distance):
         moved = jax.tree.map(lambda w, d: w + distance * d, meta_params, direction)
         return loss(moved)
@@ -158,7 +163,6 @@ def target_of(config, meta_params, episode):
     return learner
 
 
-@jax.jit
 def with_fixed_target(config, start, episode, meta_params):
     """Algorithm 7's distance, with the target of `start`."""
     target = target_of(config, start, episode)
@@ -184,10 +188,11 @@ def test_the_target_takes_its_steps_on_the_query_images(target_steps, target_boo
     """Algorithm 7; without the final gradient step all L steps have the rate α."""
     values = small.BMG | {"target_steps": target_steps, "target_learning_rate": 0.2}
     config, meta_params, episode = problem(target_bootstrap=target_bootstrap, **values)
-    actual = float(meta_loss(config, meta_params, episode))
+    actual = float(compiled(meta_loss)(config, meta_params, episode))
     if target_bootstrap == "update_rule":
         config, *_ = problem(**values | {"target_learning_rate": 0.05})
-    expected = float(with_fixed_target(config, meta_params, episode, meta_params))
+    distance = compiled(with_fixed_target)
+    expected = float(distance(config, meta_params, episode, meta_params))
     assert expected > 1e-6
     assert actual == pytest.approx(expected, rel=1e-8)
 
@@ -220,7 +225,9 @@ def test_fomaml_lacks_the_hessian_term_and_nothing_else():
         learner = learners.Learner(params, {})
         return learners.loss(config, learner, learners.support(episode))
 
-    _, product = jax.jvp(jax.grad(support_loss), (meta_params,), (first_order,))
+    _, product = compiled(functools.partial(jax.jvp, jax.grad(support_loss)))(
+        (meta_params,), (first_order,)
+    )
     expected = jax.tree.map(
         lambda v, hv: v - config.learning_rate * hv, first_order, product
     )
@@ -229,7 +236,7 @@ def test_fomaml_lacks_the_hessian_term_and_nothing_else():
     assert size > 1e-2  # There is a Hessian to miss.
 
 
-def test_fomaml_is_maml_where_the_inner_hessian_vanishes(monkeypatch):
+def test_fomaml_is_maml_where_the_inner_hessian_vanishes():
     """A loss that is linear in the parameters has none."""
 
     def linear(params, context, data):
@@ -247,7 +254,7 @@ def test_fomaml_is_maml_where_the_inner_hessian_vanishes(monkeypatch):
         return learners.loss(config, learner, learners.query(episode))
 
     exact, approximate = (
-        jax.grad(functools.partial(after, how))(meta_params)
+        compiled(jax.grad(functools.partial(after, how)))(meta_params)
         for how in (descend, first_order)
     )
     assert_close(exact, approximate, rtol=1e-10, atol=1e-14)
@@ -256,10 +263,10 @@ def test_fomaml_is_maml_where_the_inner_hessian_vanishes(monkeypatch):
 def test_the_target_passes_no_gradient():
     """It counts as if it were a constant, offsets and all: see finite differences."""
     config, meta_params, episode = problem(**small.BMG)
-    fixed = jax.grad(functools.partial(with_fixed_target, config, meta_params, episode))
+    fixed = compiled(jax.grad(with_fixed_target, argnums=3))
     assert_close(
         meta_gradient(config, meta_params, episode),
-        fixed(meta_params),
+        fixed(config, meta_params, episode, meta_params),
         rtol=1e-8,
         atol=1e-14,
     )
