@@ -9,11 +9,12 @@ To be measured on an idle device, one point at a time.
 from bmg_sweeps.grid import Measure, Method, Scale, Select, Sweep, Symbol, product
 
 DATA = Symbol("data", {"glyphs": "glyphs, a stand-in"})
-SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 60,
-         "record_interval": 20}  # fmt: skip
+SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 30,
+         "record_interval": 10}  # fmt: skip
 LITE = {"data_set": "omniglot", "num_ways": 20, "num_shots": 1, "num_queries": 1,
         "num_evaluation_queries": 1, "num_evaluation_tasks": 100,
-        "evaluation_interval": 200, "record_interval": 100}  # fmt: skip
+        "evaluation_interval": 200, "record_interval": 100,
+        "learning_rate": 0.5, "target_learning_rate": 0.5}  # fmt: skip
 PAPER = {"data_set": "mini_imagenet", "evaluation_interval": 500}
 MAML = {"update_kind": "maml", "target_steps": 1}
 BMG = {"update_kind": "bmg"}
@@ -31,7 +32,7 @@ SWEEP = Sweep(
         "smoke": Scale(
             arm(SMOKE | MAML, 2, inner_steps=(1, 5))
             + arm(SMOKE | BMG, 2, inner_steps=(1,), target_steps=(1, 5)),
-            stop={"meta_updates": 60},
+            stop={"meta_updates": 30},
         ),
         "lite": Scale(
             arm(LITE | MAML, 2, inner_steps=(1, 5, 10))
