@@ -145,6 +145,7 @@ FEW_SHOT = {
     "num_shots": 5,
     "num_queries": 5,
     "num_evaluation_queries": 5,
+    "num_blocks": 4,
     "num_filters": 32,
     "evaluation_steps": 10,
 }

@@ -6,13 +6,14 @@ import numpy as np
 
 from bmg_sweeps import point, work_unit
 
-SIZE = 16  # The smallest that four poolings leave a pixel of.
+SIZE = 8
 VALUES = {
     "data_set": "glyphs",  # Not looked at: `source` is.
     "num_ways": 3,
     "num_shots": 2,
     "num_queries": 2,
     "num_evaluation_queries": 3,
+    "num_blocks": 2,
     "num_filters": 4,
     "convolution": "plain",  # Compiles faster; the other form has tests of its own.
     "meta_batch_size": 2,

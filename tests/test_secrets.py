@@ -185,12 +185,17 @@ def called(tree):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_no_module_unpickles(path):
-    """Nor reads anything else that can hold code: states are arrays, all else text."""
+    """Nor reads anything else that can hold code: states are arrays, all else text.
+
+    One reads users' pickled data sets, with a reader that makes none of the calls that
+    they ask for; its tests give it hostile ones.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert not UNPICKLING & {*imported(tree)}
+    if path != paths.ROOT / "bmg_sweeps" / "tasks" / "pickles.py":
+        assert not UNPICKLING & {*imported(tree)}
     for function, keywords in called(tree):
-        assert keywords.get("allow_pickle", "False") == "False", function
-        assert function not in ("np.load", "numpy.load", "jnp.load")
+        loads = function in ("np.load", "numpy.load", "jnp.load")
+        assert keywords.get("allow_pickle", str(loads)) == "False", function
 
 
 def test_only_sweep_files_are_executed():

@@ -48,7 +48,9 @@ CONVOLUTIONS: dict[str, Callable[[], convolutions.Convolution]] = {
 def network(config: Any) -> hk.Transformed:
     """Builds the network of a config."""
     convolution = CONVOLUTIONS[config.convolution]()
-    return networks.convolutional(config.num_ways, config.num_filters, convolution)
+    return networks.convolutional(
+        config.num_ways, config.num_filters, convolution, config.num_blocks
+    )
 
 
 def adapt(
@@ -134,7 +136,7 @@ def multiply_adds(config: Any, image_shape: tuple[int, int, int]) -> int:
     """
     height, width, channels = image_shape
     forward = 0
-    for _ in range(4):
+    for _ in range(config.num_blocks):
         forward += height * width * 9 * channels * config.num_filters
         height, width, channels = height // 2, width // 2, config.num_filters
     support = config.num_ways * config.num_shots * config.inner_steps * 12

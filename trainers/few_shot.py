@@ -67,6 +67,7 @@ class Config:
     num_shots: int = structure()  # Support images of a class.
     num_queries: int = structure()  # Query images of a class, in meta-training.
     num_evaluation_queries: int = structure()  # The same in evaluation.
+    num_blocks: int = structure()  # Of a convolution and a pooling.
     num_filters: int = structure()  # Of each convolution.
     convolution: str = structure()  # In `_few_shot_learner.CONVOLUTIONS`.
     update_kind: str = structure()  # In `_few_shot_updates.UPDATE_KINDS`.
@@ -365,6 +366,7 @@ _COUNTS = (
     "num_shots",
     "num_queries",
     "num_evaluation_queries",
+    "num_blocks",
     "num_filters",
     "inner_steps",
     "target_steps",

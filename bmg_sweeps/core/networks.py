@@ -37,7 +37,7 @@ def convolutional(
     num_outputs: int,
     num_filters: int,
     convolution: Callable[[jax.Array, jax.Array], jax.Array],
-    num_blocks: int = 4,
+    num_blocks: int,
 ) -> hk.Transformed:
     """Builds the standard network of few-shot classification.
 
