@@ -91,7 +91,7 @@ def test_a_chunk_is_so_many_meta_updates(monkeypatch):
 
 
 def test_the_step_is_adams_on_the_clipped_mean():
-    """W ← w − β Adam(clip(1/M Σ_i g_i)); the metrics are of the mean unclipped."""
+    """The step is −β Adam(clip(1/M Σ_i g_i)); metrics are of the mean, unclipped."""
     # With a small ε, Adam's first step has one size whatever is clipped.
     config = small.make_config(meta_gradient_clip=1e-2, meta_adam_eps=1.0)
     state = start(config)
