@@ -18,6 +18,8 @@ from trainers import _few_shot_data as data
 from trainers import _few_shot_learner as learners
 from trainers import _few_shot_updates as updates
 
+SLOW = pytest.mark.slow  # Each compiles a program of its own.
+
 
 @pytest.fixture(autouse=True)
 def _float64():
@@ -113,15 +115,22 @@ def test_adaptation_changes_what_it_says_and_nothing_else(adapted):
 @pytest.mark.parametrize(
     "values",
     [
-        {"update_kind": "maml", "inner_steps": 1},
-        {"update_kind": "maml", "inner_steps": 3},
-        {"update_kind": "maml", "inner_steps": 3, "adapted": "head"},
-        {"update_kind": "maml", "inner_steps": 3, "adapted": "everything"},
-        small.BMG,
-        small.BMG | {"matching_function": "reverse_policy_kl"},
-        small.BMG | {"matching_function": "squared_euclidean"},
+        pytest.param({"inner_steps": 3}, id="MAML"),
+        pytest.param({"inner_steps": 3, "adapted": "everything"}, id="MAML-all"),
+        pytest.param(small.BMG, id="BMG"),
+        pytest.param({"inner_steps": 1}, id="MAML-1", marks=SLOW),
+        pytest.param({"inner_steps": 3, "adapted": "head"}, id="ANIL", marks=SLOW),
+        pytest.param(
+            small.BMG | {"matching_function": "reverse_policy_kl"},
+            id="BMG-reverse",
+            marks=SLOW,
+        ),
+        pytest.param(
+            small.BMG | {"matching_function": "squared_euclidean"},
+            id="BMG-L2",
+            marks=SLOW,
+        ),
     ],
-    ids=["MAML-1", "MAML-3", "ANIL-3", "all-3", "BMG-1", "BMG-2", "BMG-L2"],
 )
 def test_the_meta_gradient_is_that_of_finite_differences(values):
     """Along a random direction; the target of BMG stands still meanwhile."""
