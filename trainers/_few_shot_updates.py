@@ -33,12 +33,7 @@ def maml(
 
     Gradient: reaches w through all K steps.
     """
-    return meta_gradient.standard_meta_loss(
-        meta_params,
-        episode,
-        inner_loop=functools.partial(_inner_loop, config),
-        objective=_query_loss(config, episode),
-    )
+    return _after_adaptation(config, meta_params, episode, gradient_descent.descend)
 
 
 def fomaml(
@@ -58,12 +53,8 @@ def fomaml(
 
     Gradient: reaches w as if x⁽ᴷ⁾ were w plus a constant.
     """
-    descend = gradient_descent.descend_first_order
-    return meta_gradient.standard_meta_loss(
-        meta_params,
-        episode,
-        inner_loop=functools.partial(_inner_loop, config, descend=descend),
-        objective=_query_loss(config, episode),
+    return _after_adaptation(
+        config, meta_params, episode, gradient_descent.descend_first_order
     )
 
 
@@ -150,5 +141,12 @@ def _inner_loop(config, meta_params, episode, descend=gradient_descent.descend):
     return learners.adapt(config, meta_params, support, config.inner_steps, descend)
 
 
-def _query_loss(config, episode):
-    return lambda learner: learners.loss(config, learner, learners.query(episode))
+def _after_adaptation(config, meta_params, episode, descend):
+    """The loss of the query images after adaptation, differentiated as `descend` is."""
+    query = learners.query(episode)
+    return meta_gradient.standard_meta_loss(
+        meta_params,
+        episode,
+        inner_loop=functools.partial(_inner_loop, config, descend=descend),
+        objective=lambda learner: learners.loss(config, learner, query),
+    )

@@ -3,6 +3,7 @@
 import chex
 import jax
 import jax.numpy as jnp
+import optax
 
 
 def cosine_similarity(left: chex.ArrayTree, right: chex.ArrayTree) -> jax.Array:
@@ -23,9 +24,10 @@ def cosine_similarity(left: chex.ArrayTree, right: chex.ArrayTree) -> jax.Array:
     Gradient: flows through both.
     """
     chex.assert_trees_all_equal_shapes(left, right)
-    product = _sum(jax.tree.map(lambda x, y: jnp.sum(x * y), left, right))
-    squares = _squared_norm(left) * _squared_norm(right)
-    return product * jax.lax.rsqrt(jnp.where(squares > 0, squares, jnp.inf))
+    squares = optax.tree.norm(left, squared=True) * optax.tree.norm(right, squared=True)
+    return optax.tree.vdot(left, right) * jax.lax.rsqrt(
+        jnp.where(squares > 0, squares, jnp.inf)
+    )
 
 
 def variance(gradients: chex.ArrayTree) -> jax.Array:
@@ -46,7 +48,7 @@ def variance(gradients: chex.ArrayTree) -> jax.Array:
     """
     num_tasks = jax.tree.leaves(gradients)[0].shape[0]
     centered = jax.tree.map(lambda g: g - jnp.mean(g, 0, keepdims=True), gradients)
-    return _squared_norm(centered) / max(num_tasks - 1, 1)
+    return optax.tree.norm(centered, squared=True) / max(num_tasks - 1, 1)
 
 
 def norm_to_variance(norm: jax.Array, variance: jax.Array) -> jax.Array:
@@ -64,11 +66,3 @@ def norm_to_variance(norm: jax.Array, variance: jax.Array) -> jax.Array:
     Gradient: flows through both.
     """
     return norm / jnp.where(variance > 0, variance, jnp.inf)
-
-
-def _squared_norm(tree):
-    return _sum(jax.tree.map(lambda x: jnp.sum(x**2), tree))
-
-
-def _sum(tree):
-    return jax.tree.reduce(jnp.add, tree)
