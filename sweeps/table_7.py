@@ -60,7 +60,7 @@ SWEEP = Sweep(
     trainer="few_shot",
     scales={
         "smoke": Scale(SMOKE_POINTS, {"meta_updates": 30}, {"meta_updates": 3}),
-        "lite": Scale(LITE_POINTS, {"meta_updates": 1_500}, {"meta_updates": 6}),
+        "lite": Scale(LITE_POINTS, {"meta_updates": 1_000}, {"meta_updates": 4}),
         "paper": Scale(PAPER_POINTS, {"meta_updates": 300_000}),
     },
     select=Select(
