@@ -90,6 +90,8 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     plan = planning.plan(options.storage, chosen, options.retry, whole=True)
     pack = _pack(options, plan)
     _say_plan(options, chosen, plan)
+    if plan.to_run:
+        asking.say("Checking them: values, trainers and data sets.")
     planning.check(plan.to_run)
     if options.dry_run:
         return 0

@@ -24,7 +24,7 @@ def load(config: Any) -> data_sets.DataSet:
     Raises:
         ValueError: there is none, it is not whole, or has too few classes or images.
     """
-    data_set = _load(config.data_set, data_sets.folder())
+    data_set = _load(config.data_set, data_sets.user_folder())
     for split, part in data_set.splits.items():
         is_training = split == "train"
         try:
@@ -44,7 +44,7 @@ def load(config: Any) -> data_sets.DataSet:
 def on_device(config: Any) -> Source:
     """Puts the images of all splits on the device, once in a process."""
     load(config)
-    return _on_device(config.data_set, data_sets.folder())
+    return _on_device(config.data_set, data_sets.user_folder())
 
 
 def episode(

@@ -144,16 +144,6 @@ def multiply_adds(config: Any, image_shape: tuple[int, int, int]) -> int:
     return config.meta_batch_size * (support + query) * forward
 
 
-_MOST_TASKS = 64  # At once; the activations of one take some 100 MB.
-
-
-def _loss(apply, params, context, data):
-    images, labels = data
-    outputs = apply(hk.data_structures.merge(params, context), images)
-    losses = optax.softmax_cross_entropy_with_integer_labels(outputs, labels)
-    return jnp.mean(losses)
-
-
 def support(episode: episodes.Episode) -> Labeled:
     """Returns the images to learn from."""
     return episode.support_images, episode.support_labels
@@ -162,3 +152,13 @@ def support(episode: episodes.Episode) -> Labeled:
 def query(episode: episodes.Episode) -> Labeled:
     """Returns the images to be judged on: the task's validation set."""
     return episode.query_images, episode.query_labels
+
+
+_MOST_TASKS = 64  # At once; the activations of one take some 100 MB.
+
+
+def _loss(apply, params, context, data):
+    images, labels = data
+    outputs = apply(hk.data_structures.merge(params, context), images)
+    losses = optax.softmax_cross_entropy_with_integer_labels(outputs, labels)
+    return jnp.mean(losses)

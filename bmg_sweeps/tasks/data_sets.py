@@ -38,7 +38,7 @@ class DataSet(NamedTuple):
     stand_in: bool  # Whether it only stands in for a data set of the paper.
 
 
-def folder() -> str | None:
+def user_folder() -> str | None:
     """Returns the folder that the user has named for data sets, if any."""
     return os.environ.get(paths.DATA_VARIABLE)
 
