@@ -322,9 +322,10 @@ def check(points: Sequence[Point]) -> None:
     if child.returncode != 0:
         lines = child.stderr.strip().splitlines() or ["no message"]
         raise errors.UserError(f"the points cannot be checked: {lines[-1]}")
-    for p, problem in zip(points, json.loads(child.stdout), strict=True):
-        if problem:
-            raise errors.UserError(f"point {p.id}: {problem}")
+    found = json.loads(child.stdout)
+    if found:
+        i, problem = found
+        raise errors.UserError(f"point {points[i].id}: {problem}")
 
 
 def code_fingerprint() -> str:

@@ -198,7 +198,7 @@ def _run_pack(lanes: list[pack.Lane], width: int, should_stop) -> None:
                 lane.leave_pack(error)
 
 
-def _check_one(trainer: str, gin_text: str) -> str | None:
+def _problem(trainer: str, gin_text: str) -> str | None:
     try:
         module, config = bind(trainer, gin_text)
         if hasattr(module, "provenance"):
@@ -208,7 +208,13 @@ def _check_one(trainer: str, gin_text: str) -> str | None:
     return None
 
 
+def _first_problem(points: list[tuple[str, str]]) -> tuple[int, str] | None:
+    """Returns the first point that cannot be run, and why; the rest is not looked at."""
+    problems = ((i, _problem(*point)) for i, point in enumerate(points))
+    return next(((i, problem) for i, problem in problems if problem), None)
+
+
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
-        problems = [_check_one(*point) for point in json.load(sys.stdin)]
-    print(json.dumps(problems))
+        found = _first_problem(json.load(sys.stdin))
+    print(json.dumps(found))

@@ -13,6 +13,7 @@ import pickle
 from typing import NamedTuple
 
 import pytest
+import toy_checkout
 
 from bmg_sweeps import (
     __main__,
@@ -900,3 +901,26 @@ def test_an_altered_gin_text_is_written_anew(storage):
     pathlib.Path(storage.path(*key, "point.gin")).write_text(text.replace("1", "2"))
     store.declare(storage, *key, text)
     assert store.gin_text(storage, *key) == text
+
+
+def test_points_are_checked_up_to_the_first_mistake(tmp_path):
+    """What they lack may take long to find out, and a line names one point only."""
+    checkout = toy_checkout.make(tmp_path / "checkout")
+    with (checkout / "trainers" / "toy_trainer.py").open("a") as trainer:
+        trainer.write(ASKING)
+    name = toy_checkout.write_sweep(checkout, "product(seed=range(3))", 20)
+    status, output = toy_checkout.run(checkout, "launch", name, "--dry-run")
+    last = output.splitlines()[-1]
+    assert status == 2
+    assert last.startswith("error: point ")
+    assert last.endswith(": seed 0 has no data")
+    assert (checkout / "asked").read_text() == "0 "
+
+
+ASKING = """
+
+def provenance(config):
+    with open("asked", "a") as file:
+        file.write(f"{config.seed} ")
+    raise ValueError(f"seed {config.seed} has no data")
+"""
