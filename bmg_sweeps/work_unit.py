@@ -209,7 +209,7 @@ def _problem(trainer: str, gin_text: str) -> str | None:
 
 
 def _first_problem(points: list[tuple[str, str]]) -> tuple[int, str] | None:
-    """Returns the first point that cannot be run, and why; the rest is not looked at."""
+    """Returns the first point that cannot be run, and why; none after it is checked."""
     problems = ((i, _problem(*point)) for i, point in enumerate(points))
     return next(((i, problem) for i, problem in problems if problem), None)
 
