@@ -68,7 +68,7 @@ def update(
     length = collected.shape[0]
     # Nothing that is only recorded may carry a derivative.
     measurements = jax.lax.stop_gradient(measurements)
-    good, bad = jnp.sum(collected == 1), jnp.sum(collected == -1)
+    good, bad = (jnp.sum(collected == pays, dtype=jnp.int32) for pays in (1, -1))
     reward_per_step = _total_reward(good, bad, length) / length
     since_row = {"reward_per_step": reward_per_step} | measurements
     cycle_step = (env_steps - 1) % two_colors.CYCLE_STEPS + 1

@@ -1,0 +1,60 @@
+"""Two-colors with a tiny Q(λ) agent, for its tests; programs are compiled once."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from bmg_sweeps import point, work_unit
+from trainers import _two_colors_q_agent as agent
+from trainers import two_colors_q_lambda as trainer
+
+# Small, and with no rate or decay that another one has, so that a swap shows.
+VALUES = {
+    "hidden_sizes": (8,),
+    "meta_hidden_sizes": (4,),
+    "num_recent_rewards": 5,
+    "target_steps": 3,
+    "learning_rate": 0.01,
+    "adam_b1": 0.8,
+    "adam_b2": 0.95,
+    "adam_eps": 1e-3,
+    "gradient_decay": 0.6,
+    "discount": 0.9,
+    "trace_decay": 0.5,
+    "epsilon": 0.3,
+    "meta_learning_rate": 0.02,
+    "meta_adam_b1": 0.7,
+    "meta_adam_b2": 0.98,
+    "meta_adam_eps": 1e-2,
+    "meta_gradient_decay": 0.5,
+}
+FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
+# Compiling is most of the time of these tests.
+compiled = functools.partial(
+    jax.jit, compiler_options={"xla_backend_optimization_level": 0}
+)
+init = compiled(trainer.init, static_argnums=2)
+update = compiled(trainer.update)
+
+
+def make_config(**values):
+    """The values of the .gin, but for those above and these."""
+    values = VALUES | values
+    gin_text = point.gin_text(point.resolve("two_colors_q_lambda", values))
+    _, config = work_unit.bind("two_colors_q_lambda", gin_text)
+    return jax.tree.map(jnp.asarray, config)
+
+
+@functools.partial(compiled, static_argnums=3)
+def learner_after(config, epsilon, learner, num_steps):
+    """The learner after steps with this ε, whatever its rewards, and where it was."""
+    return agent.act_and_learn(config, lambda _: epsilon, learner, num_steps)
+
+
+def start(config, seed=1, num_meta_updates=4):
+    """A state after a few meta-updates."""
+    state = init(config, jax.random.key(seed), None)
+    for _ in range(num_meta_updates):
+        state, _ = update(config, state)
+    return state

@@ -1,0 +1,324 @@
+"""The Q(λ) trainer of two-colors: its agent's step and both update kinds."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import small_q_lambda as small
+
+from bmg_sweeps.core import epsilon_greedy, networks
+from bmg_sweeps.environments import two_colors
+from trainers import _two_colors_q_agent as agent
+from trainers import two_colors_q_lambda as trainer
+
+
+def q(config, params, observations):
+    return agent.network(config).apply(params, observations)
+
+
+def learned_epsilon(config, meta_params, recent_rewards):
+    """Appendix B.3, ε_w(t): a network with a sigmoid output, Table 1."""
+    network = networks.mlp(config.meta_hidden_sizes, 1)
+    return 1 / (1 + jnp.exp(-network.apply(meta_params, recent_rewards)[..., 0]))
+
+
+def averaged_adam(rate, b1, b2, eps, decay):
+    """A bias-corrected moving average, then Adam, written out for a list of arrays."""
+
+    def direction(gradients):
+        average = first = second = 0.0
+        for t, gradient in enumerate(gradients, start=1):
+            average = decay * average + (1 - decay) * gradient
+            corrected = average / (1 - decay**t)
+            first = b1 * first + (1 - b1) * corrected
+            second = b2 * second + (1 - b2) * corrected**2
+        root = np.sqrt(second / (1 - b2**t))
+        return -rate * first / (1 - b1**t) / (root + eps)
+
+    return direction
+
+
+class Steps:
+    """Three steps of the agent, with what it saw and did, to be done by hand."""
+
+    def __init__(self, config):
+        state = small.init(config, jax.random.key(3), None)
+        self.learners, self.visited = [state.learner], []
+        for _ in range(3):
+            learner, visited = small.learner_after(
+                config, jnp.array(0.5), self.learners[-1], 1
+            )
+            self.learners.append(learner)
+            self.visited.append(visited)
+
+    def observation(self, t):
+        return two_colors.observe(self.learners[t].environment)
+
+    def reward(self, t):
+        """Of the step from s_t."""
+        return self.learners[t + 1].recent_rewards[-1]
+
+    def action(self, t):
+        """The one that leads from s_t to the agent's next cell and pays as much."""
+        before, after = (self.learners[i].environment for i in (t, t + 1))
+        for action in range(two_colors.NUM_ACTIONS):
+            moved, _ = two_colors.step(before, jnp.array(action), jnp.array(0.0))
+            if moved.agent == after.agent:
+                return action
+        raise AssertionError("no action leads there")
+
+
+def test_an_update_is_a_step_of_averaged_adam_on_what_the_trace_credits():
+    """Appendix B.3 and Table 1: gradient EMA, then Adam, on every step.
+
+    Two actions into a wall would be one and the same here; the seed has none.
+    """
+    config = small.make_config()
+    steps = Steps(config)
+    gamma, decay = config.discount, config.trace_decay
+    descend = averaged_adam(
+        config.learning_rate,
+        config.adam_b1,
+        config.adam_b2,
+        config.adam_eps,
+        config.gradient_decay,
+    )
+    trace, descended = 0.0, []
+    for t in range(3):
+        params, unravel = jax.flatten_util.ravel_pytree(steps.learners[t].params)
+        before, after = steps.observation(t), steps.observation(t + 1)
+        action = steps.action(t)
+
+        def value(x, action=action, before=before, unravel=unravel):
+            return q(config, unravel(x), before)[action]
+
+        best, best_after = (
+            q(config, unravel(params), seen).max() for seen in (before, after)
+        )
+        target = steps.reward(t) + gamma * best_after
+        gradient = jax.grad(value)(params)
+        trace *= gamma * decay
+        descended.append(
+            -((target - best) * trace + (target - value(params)) * gradient)
+        )
+        trace = trace + gradient
+        expected = params + descend(descended)
+        actual, _ = jax.flatten_util.ravel_pytree(steps.learners[t + 1].params)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
+    actual, _ = jax.flatten_util.ravel_pytree(steps.learners[3].trace)
+    np.testing.assert_allclose(actual, trace, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
+def test_the_agent_explores_at_the_rate_that_it_is_given(epsilon):
+    """B.3: the best action with probability 1 − ε + ε/4."""
+    config = small.make_config(learning_rate=1e-9)
+    state = small.init(config, jax.random.key(0), None)
+    params, num_steps = state.learner.params, 4000
+    _, visited = small.learner_after(
+        config, jnp.array(epsilon), state.learner, num_steps
+    )
+    cells = visited.observations.reshape(-1, 6, 5).argmax(-1)  # Coordinates.
+    best = q(config, params, visited.observations).argmax(-1)[:-1]
+    moves = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])
+    wanted = np.clip(cells[:-1, 4:] + moves[best], 0, 4)
+    is_as_wanted = np.all(wanted == cells[1:, 4:], axis=-1)
+    # A move into a wall looks the same whichever of two walls it is.
+    is_clear = np.all((cells[:-1, 4:] > 0) & (cells[:-1, 4:] < 4), axis=-1)
+    share, count = np.mean(is_as_wanted[is_clear]), np.sum(is_clear)
+    expected = 1 - 0.75 * epsilon
+    error = np.sqrt(expected * (1 - expected) / max(count, 1))
+    assert count > 100 or epsilon == 0
+    if count:
+        assert abs(share - expected) <= 4 * error
+
+
+def test_the_input_of_the_meta_network_is_the_rewards_oldest_first():
+    config = small.make_config()
+    steps = Steps(config)
+    rewards = [steps.reward(t) for t in range(3)]
+    np.testing.assert_array_equal(steps.learners[3].recent_rewards, [0, 0, *rewards])
+    np.testing.assert_array_equal(
+        steps.visited[2].recent_rewards[0], [0, 0, 0, *rewards[:2]]
+    )
+
+
+def replayed(config, state):
+    """The L steps of a meta-update again, and its meta-loss as a function of w."""
+
+    def epsilon(recent_rewards):
+        return learned_epsilon(config, state.meta_params, recent_rewards)
+
+    learner, visited = small.compiled(
+        lambda learner: agent.act_and_learn(
+            config, epsilon, learner, config.target_steps
+        )
+    )(state.learner)
+    own, target = (
+        q(config, params, visited.observations)
+        for params in (state.learner.params, learner.params)
+    )
+    function = getattr(epsilon_greedy, config.matching_function)
+
+    def meta_loss(meta_params):
+        rates = learned_epsilon(config, meta_params, visited.recent_rewards)
+        return function(target, own, rates)
+
+    return learner, meta_loss
+
+
+@pytest.mark.parametrize("matching_function", ["policy_kl", "value"])
+def test_bmg_steps_on_the_distance_to_where_l_steps_led(matching_function):
+    """B.3: w ← w + Adam(EMA(∇_w E_s μ(x̃, x))), x before and x̃ after L steps."""
+    config = small.make_config(matching_function=matching_function)
+    state = small.init(config, jax.random.key(5), None)
+    descend = averaged_adam(
+        config.meta_learning_rate,
+        config.meta_adam_b1,
+        config.meta_adam_b2,
+        config.meta_adam_eps,
+        config.meta_gradient_decay,
+    )
+    gradients = []
+    for number in range(1, 4):
+        learner, meta_loss = replayed(config, state)
+        flat, unravel = jax.flatten_util.ravel_pytree(state.meta_params)
+        loss, gradient = jax.value_and_grad(lambda w, f=meta_loss, u=unravel: f(u(w)))(
+            flat
+        )
+        gradients.append(gradient)
+        expected = flat + descend(gradients)
+        state, metrics = small.update(config, state)
+        actual, _ = jax.flatten_util.ravel_pytree(state.meta_params)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
+        chex.assert_trees_all_close(state.learner.params, learner.params, rtol=1e-5)
+        assert metrics["meta_loss"] == pytest.approx(float(loss), rel=1e-5)
+        norm = float(jnp.linalg.norm(gradient))
+        assert metrics["meta_gradient_norm"] == pytest.approx(norm, rel=1e-4)
+        assert norm > 0
+        assert metrics["meta_updates"] == number
+
+
+def test_the_agent_acts_with_the_epsilon_of_w():
+    """W with a large bias explores on every step; with a very negative one on none."""
+    config = small.make_config(target_steps=64)
+    state = small.init(config, jax.random.key(0), None)
+    last = list(state.meta_params)[-1]
+    for bias in (-30.0, 30.0):
+        biased = jax.tree.map(jnp.zeros_like, state.meta_params)
+        biased[last]["b"] = jnp.array([bias])
+        after, _ = small.update(config, state._replace(meta_params=biased))
+        expected, _ = small.learner_after(
+            config, jnp.array(float(bias > 0)), state.learner, 64
+        )
+        assert after.learner.environment == expected.environment
+
+
+def test_a_fixed_epsilon_needs_no_meta_learner():
+    config = small.make_config(**small.FIXED)
+    state = small.start(config, num_meta_updates=0)
+    after, metrics = small.update(config, state)
+    expected, _ = small.learner_after(config, config.epsilon, state.learner, 1)
+    chex.assert_trees_all_close(after.learner.params, expected.params)
+    chex.assert_trees_all_equal(after.meta_params, state.meta_params)
+    assert metrics["meta_gradient_norm"] == 0
+
+
+def test_points_trained_together_are_points_trained_alone(monkeypatch):
+    """Style rule 5: `vmap` over a stacked `Config`, through `init` and `train`."""
+    monkeypatch.setattr(trainer, "CHUNK_ENV_STEPS", 30)
+    with jax.enable_x64():
+        configs = [
+            small.make_config(seed=seed, learning_rate=rate, epsilon=10 * rate)
+            for seed, rate in ((0, 0.01), (1, 0.02), (2, 0.04))
+        ]
+
+        def trained(config):
+            state = trainer.init(config, jax.random.key(config.seed), None)
+            return trainer.train(config, state, None)[0].meta_params
+
+        together = small.compiled(jax.vmap(trained))(
+            jax.tree.map(lambda *x: jnp.stack(x), *configs)
+        )
+        alone = small.compiled(trained)
+        expected = jax.tree.map(lambda *x: jnp.stack(x), *map(alone, configs))
+        chex.assert_trees_all_close(together, expected, rtol=1e-6)
+
+
+def test_rows_are_at_exact_steps_whatever_l():
+    """L = 7 divides no budget; rewards are counted to the step all the same."""
+    config = small.make_config(target_steps=7)
+    state = small.init(config, jax.random.key(0), None)
+    train = small.compiled(trainer.train, static_argnums=2)
+    columns = []
+    for _ in range(2):
+        state, rows = train(config, state, None)
+        columns.append(rows)
+    steps = np.concatenate([rows["env_steps"] for rows in columns])
+    assert sorted(set(steps)) == [10_000, 20_000, 30_000]
+    assert state.learner.environment.steps == 2 * (20_000 // 7) * 7
+    last = {name: rows[-1] for name, rows in columns[-1].items()}
+    assert 0 < last["epsilon"] < 1
+    assert last["total_reward"] == pytest.approx(
+        float(sum(set(np.concatenate([r["reward_per_step"] for r in columns])))) * 1e4,
+        rel=1e-3,
+    )
+
+
+def test_progress_counts_steps_and_meta_updates():
+    config = small.make_config()
+    state = small.start(config, num_meta_updates=4)
+    counted = trainer.progress(config, state)
+    assert counted == {"env_steps": 12, "meta_updates": 4}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"epsilon": 1.5}, r"epsilon = 1\.5: expected a number in \[0, 1\]"),
+        ({"trace_decay": -0.1}, r"trace_decay = -0\.1"),
+        ({"gradient_decay": 1.0}, r"gradient_decay = 1\.0"),
+        ({"learning_rate": 0.0}, r"learning_rate = 0\.0"),
+        ({"target_steps": 0}, "target_steps = 0"),
+        ({"target_steps": 20_000}, "target_steps = 20000: expected at most 10000"),
+        ({"matching_function": "mse"}, "expected one of policy_kl, value"),
+        ({"update_kind": "fixed_epsilon"}, "where there is no target"),
+        ({"hidden_sizes": (0,)}, "hidden_sizes"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        small.make_config(**values)
+
+
+def test_it_learns_in_the_first_cycle():
+    """Under ε = 0.1 to collect the good square; and BMG from ε = ½ to explore less."""
+    values = {
+        "hidden_sizes": (64,),
+        "learning_rate": 3e-4,
+        "adam_b1": 0.9,
+        "adam_b2": 0.999,
+        "adam_eps": 1e-4,
+        "gradient_decay": 0.9,
+        "discount": 0.95,
+        "trace_decay": 0.7,
+        "epsilon": 0.1,
+        "meta_learning_rate": 1e-3,
+    }
+    train = jax.jit(trainer.train, static_argnums=2)
+    for kind in (small.FIXED, {"target_steps": 16}):
+        config = small.make_config(**values | kind)
+        state = small.init(config, jax.random.key(0), None)
+        for _ in range(3):
+            state, rows = train(config, state, None)
+        assert rows["reward_per_step"][-1] > 0.1
+    assert rows["epsilon"][-1] < 0.2
+
+
+def test_optax_averages_with_bias_correction():
+    """The first average is the gradient itself, as the docstring of the trainer says."""
+    average = optax.ema(0.9)
+    gradient, _ = average.update(jnp.array(2.0), average.init(jnp.array(0.0)))
+    assert gradient == pytest.approx(2.0)

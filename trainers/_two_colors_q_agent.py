@@ -1,0 +1,157 @@
+"""The Q(λ) agent of two-colors: a step in the world and a gradient step at a time.
+
+The part of `two_colors_q_lambda` that knows the agent and not how its exploration rate
+ε is learned. Functions take that trainer's `Config`.
+
+Source: Flennerhag et al. (2022), Appendix B.3; Peng and Williams (1994).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import optax
+
+from bmg_sweeps.core import networks, peng_q_lambda
+from bmg_sweeps.environments import two_colors, two_colors_statistics
+
+Epsilon = Callable[[jax.Array], jax.Array]
+"""ε(t): rewards of the recent steps ↦ the probability of a random action."""
+
+
+class Learner(NamedTuple):
+    """The agent and its world: all that a step of the agent reads and changes."""
+
+    params: chex.ArrayTree  # x, of q.
+    trace: chex.ArrayTree  # e: decayed sum of ∇q of the steps before, shaped like x.
+    opt_state: optax.OptState
+    environment: two_colors.State
+    recent_rewards: jax.Array  # t: [num_recent_rewards], oldest first.
+    key: chex.PRNGKey
+    statistics: two_colors_statistics.Statistics
+
+
+class Visited(NamedTuple):
+    """Where the agent has been, before each of T steps."""
+
+    observations: jax.Array  # [T, 30].
+    recent_rewards: jax.Array  # [T, num_recent_rewards].
+
+
+class _Noise(NamedTuple):
+    """The random numbers of a step."""
+
+    explore: jax.Array  # [] uniform in [0, 1): below ε, the action is random.
+    action: jax.Array  # [] int32, the random one.
+    respawn: jax.Array  # [] uniform in [0, 1): where a reached square goes.
+
+
+def init(config: Any, key: chex.PRNGKey) -> Learner:
+    """Starts an agent in a new world.
+
+    Args:
+        config: of one point.
+        key: consumed here.
+
+    Returns:
+        The learner before its first step, t = 0.
+    """
+    key, network_key, environment_key = jax.random.split(key, 3)
+    environment = two_colors.reset(environment_key)
+    params = network(config).init(network_key, two_colors.observe(environment))
+    return Learner(
+        params=params,
+        trace=jax.tree.map(jnp.zeros_like, params),
+        opt_state=_optimizer(config).init(params),
+        environment=environment,
+        recent_rewards=jnp.zeros(config.num_recent_rewards),
+        key=key,
+        statistics=two_colors_statistics.init(("epsilon",)),
+    )
+
+
+def network(config: Any) -> hk.Transformed:
+    """Builds q: observations [..., 30] ↦ action values [..., 4]."""
+    return networks.mlp(config.hidden_sizes, two_colors.NUM_ACTIONS)
+
+
+def act_and_learn(
+    config: Any, epsilon: Epsilon, learner: Learner, num_steps: int
+) -> tuple[Learner, Visited]:
+    """Takes steps in the world, with an update of x after each.
+
+        x ← x − α Adam(EMA(−(δ γλ e + δ′ ∇q(s, a))))
+
+    Args:
+        config: of one point.
+        epsilon: ε(t).
+        learner: to go on from.
+        num_steps: T.
+
+    Returns:
+        The learner after them, and where it has been.
+
+    Gradient: none is meant to flow; callers stop it.
+    """
+    key, noise_key = jax.random.split(learner.key)
+    step = functools.partial(_step, config, epsilon)
+    learner = learner._replace(key=key)
+    return jax.lax.scan(step, learner, _noise(noise_key, num_steps))
+
+
+def _step(config, epsilon, learner, noise):
+    observation = two_colors.observe(learner.environment)
+    q_tm1, pull_back = jax.vjp(
+        lambda params: network(config).apply(params, observation), learner.params
+    )
+    rate = epsilon(learner.recent_rewards)
+    action = jnp.where(noise.explore < rate, noise.action, jnp.argmax(q_tm1))
+    environment, outcome = two_colors.step(learner.environment, action, noise.respawn)
+    q_t = network(config).apply(learner.params, two_colors.observe(environment))
+
+    discount = jnp.asarray(config.discount, outcome.reward.dtype)
+    error = peng_q_lambda.errors(q_tm1, action, outcome.reward, discount, q_t)
+    (gradient,) = pull_back(jax.nn.one_hot(action, q_tm1.size, dtype=q_tm1.dtype))
+    descended, trace = peng_q_lambda.descent(
+        learner.trace, gradient, error, discount * config.trace_decay
+    )
+    updates, opt_state = _optimizer(config).update(descended, learner.opt_state)
+    visited = Visited(observation, learner.recent_rewards)
+    return learner._replace(
+        params=optax.apply_updates(learner.params, updates),
+        trace=trace,
+        opt_state=opt_state,
+        environment=environment,
+        recent_rewards=jnp.append(learner.recent_rewards[1:], outcome.reward),
+        statistics=two_colors_statistics.update(
+            learner.statistics,
+            environment.steps,
+            outcome.collected[jnp.newaxis],
+            {"epsilon": jnp.asarray(rate)},
+        ),
+    ), visited
+
+
+def _noise(key, num_steps):
+    """Draws the random numbers of all steps at once, which is faster."""
+    uniform_key, action_key = jax.random.split(key)
+    explore, respawn = jax.random.uniform(uniform_key, (2, num_steps))
+    action = jax.random.randint(action_key, (num_steps,), 0, two_colors.NUM_ACTIONS)
+    return _Noise(explore, action, respawn)
+
+
+def _optimizer(config):
+    """A moving average of gradients, then Adam."""
+    return optax.chain(
+        optax.ema(config.gradient_decay),
+        optax.adam(
+            config.learning_rate,
+            b1=config.adam_b1,
+            b2=config.adam_b2,
+            eps=config.adam_eps,
+        ),
+    )
