@@ -30,7 +30,8 @@ def data(
         `methods`, by name; `amounts`, the rows of numbers that lines are
         drawn over; and `axes`, each with the places of its best configurations and,
         for each panel, a line `[place in amounts, means, deviations]` by the place of
-        its configuration, and published numbers.
+        its configuration, and published numbers. In a panel of ranges the last of the
+        three are the means of the range's other end.
     """
     rule = chosen.sweep.select
     groups = selection.by_configuration(trained, rule.over)
@@ -57,7 +58,8 @@ def data(
     return {
         "configurations": _configurations(chosen, groups, best[0] if best else []),
         "panels": [
-            {"title": p.title, "label": p.label} | _best(chosen, results, p)
+            {"title": p.title, "label": p.label, "is_range": _is_range(p)}
+            | _best(chosen, results, p)
             for p in shown
         ],
         "methods": list(chosen.sweep.methods),
@@ -78,6 +80,10 @@ def _best(chosen, results, panel: grid.Curve | grid.Best) -> dict[str, Any]:
         "attained": attained,
         "published": [_anchor(a) for a in anchors],
     }
+
+
+def _is_range(panel: grid.Curve | grid.Best) -> bool:
+    return isinstance(panel, grid.Curve) and panel.to is not None
 
 
 def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
@@ -159,16 +165,25 @@ def _line(
     amounts, values = curves.curve(members, axis, panel.metric, between, most)
     if not np.isfinite(values).any():
         return None
+    of_seeds = _of_seeds(chosen, members, values)
+    place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
+    line = [place, _rounded(of_seeds.mean(axis=0), 5)]
+    if panel.to:
+        _, others = curves.curve(members, axis, panel.to, between, most)
+        of_seeds = _of_seeds(chosen, members, others)
+        line.append(_rounded(of_seeds.mean(axis=0), 5))
+    elif len(of_seeds) > 1:
+        line.append(_rounded(of_seeds.std(axis=0, ddof=1), 3))
+    return line
+
+
+def _of_seeds(chosen: Chosen, members: Sequence[Trained], values: np.ndarray):
+    """Averages the runs of each seed, [S, T]."""
     by_seed: dict[Any, list[np.ndarray]] = {}
     for one, row in zip(members, values, strict=True):
         seed = one.point.values[chosen.sweep.select.over[0]]
         by_seed.setdefault(seed, []).append(row)
-    of_seeds = np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
-    place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
-    line = [place, _rounded(of_seeds.mean(axis=0), 5)]
-    if len(of_seeds) > 1:
-        line.append(_rounded(of_seeds.std(axis=0, ddof=1), 3))
-    return line
+    return np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
 
 
 def _window(chosen: Chosen, panel: grid.Curve) -> tuple[float, float]:

@@ -94,6 +94,13 @@ def _draw_line(panel, axis: str, shown, stop, members, color, label) -> None:
     begin = end - shown.last if shown.last else 0.0
     amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
     mean = values.mean(axis=0)
+    if shown.to:
+        _, others = curves.curve(members, axis, shown.to, (begin, end))
+        panel.fill_between(
+            amounts, mean, others.mean(axis=0), color=color, alpha=0.3, label=label
+        )
+        panel.plot(amounts, mean, color=color, linewidth=0.8)
+        return
     panel.plot(amounts, mean, color=color, label=label, linewidth=1.5)
     if len(members) > 1:
         deviation = values.std(axis=0, ddof=1)

@@ -133,11 +133,15 @@ class Select:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One panel of a figure: a column of the rows over the axis of the budgets."""
+    """One panel of a figure: a column of the rows over the axis of the budgets.
+
+    Or, with a second column, the range between the two.
+    """
 
     title: str
     metric: str
     label: str  # Of the vertical axis, with its unit.
+    to: str | None = None  # Column at the other end of a range.
     until: float | None = None  # End of the shown range; None is the stop rule.
     last: float | None = None  # Length of the shown range; None starts at zero.
 
@@ -145,6 +149,8 @@ class Curve:
         """Raises ValueError for names that are no text, and ranges without a length."""
         for name in ("title", "metric", "label"):
             expecting.text(name, getattr(self, name))
+        if self.to is not None:
+            expecting.text("to", self.to)
         for name in ("until", "last"):
             expecting.amount_or_none(name, getattr(self, name))
 
@@ -186,6 +192,51 @@ class Measure:
         for name in ("metric", "label"):
             expecting.text(name, getattr(self, name))
         expecting.amount_or_none("last", self.last)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A number of each run of what is selected of a method: a column, or a difference.
+
+    Selected is as for the last budget; at an earlier one its numbers then are meant.
+    """
+
+    method: str  # Key of `Sweep.methods`.
+    metric: str | None = None  # Column; None is the one that decides.
+    minus: str | None = None  # Column that is taken off it.
+    at: float = 1.0  # Fraction of the last budget of the first axis.
+    last: float | None = None  # Training whose rows are averaged; None is one row.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, and for no fraction."""
+        expecting.text("method", self.method)
+        for name in ("metric", "minus"):
+            if getattr(self, name) is not None:
+                expecting.text(name, getattr(self, name))
+        is_fraction = expecting.is_amount(self.at) and self.at <= 1
+        expecting.that(is_fraction, "at", self.at, "a number above 0, at most 1")
+        expecting.amount_or_none("last", self.last)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a paper says, as a comparison that our own points can decide."""
+
+    text: str  # One sentence.
+    more: Quantity
+    less: Quantity
+    are_equal: bool = False  # Whether it is that the two do not differ.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a part of it is not of its type."""
+        expecting.text("text", self.text)
+        for name in ("more", "less"):
+            value = getattr(self, name)
+            is_quantity = isinstance(value, Quantity)
+            expecting.that(is_quantity, name, value, "Quantity(…)")
+        expecting.that(
+            isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,6 +293,7 @@ class Sweep:
     methods: Mapping[str, Method]
     curves: tuple[Curve | Best, ...] = ()  # None is one of the metric that decides.
     measures: tuple[Measure, ...] = ()
+    claims: tuple[Claim, ...] = ()
     shown: Mapping[str, str | Symbol] = dataclasses.field(default_factory=dict)
     # Fields that every table names beside its title, such as the data set.
     anchors: str | None = None  # Name in `paper` of published numbers to compare with.
@@ -267,6 +319,7 @@ class Sweep:
         form = "Curve(…) or Best(…)"
         expecting.all_of("curves", self.curves, (Curve, Best), form)
         expecting.all_of("measures", self.measures, Measure, "Measure(…)")
+        expecting.all_of("claims", self.claims, Claim, "Claim(…)")
         _check_symbols("shown", self.shown)
         if self.anchors is not None:
             expecting.text("anchors", self.anchors)

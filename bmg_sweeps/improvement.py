@@ -1,7 +1,5 @@
 """How probably one method is better than another, by the runs of what was selected."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from bmg_sweeps import grid, intervals, selection, tables
@@ -37,7 +35,7 @@ def table(chosen: Chosen, result: Selection) -> list[Table]:
             "–" if other == method else _chance(ours, sign * others)
             for other, others in matrices.items()
         ]
-        rows.append((method, _interval(middle, tables.suffixed), *chances))
+        rows.append((method, tables.interval(middle, tables.suffixed), *chances))
     versus = [f"P(better than {method})" for method in matrices]
     notes = (
         f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
@@ -54,7 +52,7 @@ def _chance(ours: np.ndarray, others: np.ndarray) -> str:
     if ours.shape[1] != others.shape[1]:
         return "other tasks"
     found = intervals.probability_of_improvement(ours, others)
-    return _interval(found, "{:.2f}".format)
+    return tables.interval(found, "{:.2f}".format)
 
 
 def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
@@ -72,7 +70,3 @@ def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
 
 def _task(rule: grid.Select, point: Point) -> tuple:
     return tuple(point.values[field] for field in rule.over[1:])
-
-
-def _interval(found: intervals.Interval, written: Callable[[float], str]) -> str:
-    return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"

@@ -10,7 +10,8 @@ Statistical Precipice", Sections 4.1 and 4.3. Their package rliable does not imp
 beside pandas 3 (its dependency arch); SciPy has the bootstrap.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,6 +72,50 @@ def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Interv
         return np.mean(wins, axis=0)
 
     return _interval(stats, (*scores.T, *others.T), statistic)
+
+
+def of_pairs(differences: Sequence[float]) -> Interval:
+    """Estimates the mean of differences, each of two numbers of the same run.
+
+        d̄ ± t_{N−1} s / √N
+
+    Args:
+        differences: [N], N ≥ 2.
+
+    Returns:
+        The mean and its interval by Student's t.
+    """
+    from scipy import stats
+
+    estimate = float(np.mean(differences))
+    if not np.std(differences):
+        return Interval(estimate, estimate, estimate)
+    return _by_t(estimate, stats.ttest_1samp(differences, 0.0))
+
+
+def of_difference(values: Sequence[float], others: Sequence[float]) -> Interval:
+    """Estimates the difference of two means, of separate runs.
+
+    Source: Welch (1947), "The generalization of Student's problem".
+
+    Args:
+        values: [N], N ≥ 2.
+        others: [K], K ≥ 2, of which the variance may be another one.
+
+    Returns:
+        mean(values) − mean(others), and its interval by Welch's t.
+    """
+    from scipy import stats
+
+    estimate = float(np.mean(values) - np.mean(others))
+    if not np.std(values) + np.std(others):
+        return Interval(estimate, estimate, estimate)
+    return _by_t(estimate, stats.ttest_ind(values, others, equal_var=False))
+
+
+def _by_t(estimate: float, test: Any) -> Interval:
+    found = test.confidence_interval(_CONFIDENCE)
+    return Interval(estimate, float(found.low), float(found.high))
 
 
 def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:

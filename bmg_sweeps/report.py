@@ -9,6 +9,7 @@ from typing import Any
 
 from bmg_sweeps import (
     best_tables,
+    claims,
     grid,
     improvement,
     measures,
@@ -48,6 +49,8 @@ def make(
         made.append(form(chosen, result))
         if not result.refused:
             made += best_tables.by_value(chosen, result)
+            if result.axis == chosen.sweep.select.axis:
+                made += claims.table(chosen, trained, result)
             made += improvement.table(chosen, result)
             made.append(_scores_table(chosen, result))
         if result.axis == chosen.sweep.select.axis:

@@ -215,10 +215,34 @@ def measured(
     Returns:
         Its mean, and deviation over seeds; or why there is none.
     """
-    begin = None if measure.last is None else amount - measure.last
-    values, reasons = _values(members, axis, amount, measure.metric, begin)
-    found = next(filter(None, reasons), None)
-    return found or _estimate(over, [one.point for one in members], values)
+    values = readings(members, axis, amount, measure.metric, measure.last)
+    if isinstance(values, str):
+        return values
+    return _estimate(over, [one.point for one in members], values)
+
+
+def readings(
+    members: Sequence[Trained],
+    axis: str,
+    amount: float,
+    metric: str,
+    last: float | None = None,
+) -> list[float] | str:
+    """Reads a column of several points at a budget.
+
+    Args:
+        members: the points.
+        axis: that the budget is measured on.
+        amount: the budget.
+        metric: the column.
+        last: training before the budget whose rows are averaged; None is one row.
+
+    Returns:
+        A number for each point; or why there is none of the first that has none.
+    """
+    begin = None if last is None else amount - last
+    values, reasons = _values(members, axis, amount, metric, begin)
+    return next(filter(None, reasons), None) or values
 
 
 def by_configuration(
@@ -368,14 +392,35 @@ def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
         return {}
 
 
+def by_seed(
+    over: Sequence[str], points: Sequence[Point], values: Sequence[float]
+) -> dict[Any, float]:
+    """Averages each seed's values, over whatever else there is one of.
+
+    Args:
+        over: fields that are averaged over, the seed first.
+        points: runs.
+        values: a number of each.
+
+    Returns:
+        The means, by seed.
+    """
+    numbers: dict[Any, list[float]] = {}
+    for p, value in zip(points, values, strict=True):
+        numbers.setdefault(p.values[over[0]], []).append(value)
+    return {seed: statistics.fmean(of_seed) for seed, of_seed in numbers.items()}
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Averages numbers, one a seed."""
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Estimate(statistics.fmean(values), deviation)
+
+
 def _estimate(over, points: Sequence[Point], values: Sequence[float]) -> Estimate:
     """Averages over everything; deviates over the first field, the seeds."""
-    by_seed: dict[int, list[float]] = {}
-    for p, value in zip(points, values, strict=True):
-        by_seed.setdefault(p.values[over[0]], []).append(value)
-    means = [statistics.fmean(of_seed) for of_seed in by_seed.values()]
-    deviation = statistics.stdev(means) if len(means) > 1 else None
-    return Estimate(statistics.fmean(values), deviation)
+    of_seeds = estimate(list(by_seed(over, points, values).values()))
+    return dataclasses.replace(of_seeds, mean=statistics.fmean(values))
 
 
 def _rank(select: grid.Select, score: Score) -> tuple[float, str]:

@@ -3,7 +3,7 @@
 import dataclasses
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rich.box
@@ -11,6 +11,7 @@ import rich.console
 import rich.table
 import rich.text
 
+from bmg_sweeps.intervals import Interval
 from bmg_sweeps.selection import Estimate
 
 _WIDEST = 400  # Columns of a table in a terminal.
@@ -114,6 +115,11 @@ def amount(amount: float) -> str:
     if amount == int(amount):
         return f"{amount:,.0f}"
     return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"
+
+
+def interval(found: Interval, written: Callable[[float], str]) -> str:
+    """Writes an estimate and its interval: 0.83 [0.51, 1.00]."""
+    return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"
 
 
 def ranges(numbers: Sequence[Any]) -> str:

@@ -54,6 +54,7 @@ class Steps:
             self.visited.append(visited)
 
     def observation(self, t):
+        """What the agent saw before its step t."""
         return two_colors.observe(self.learners[t].environment)
 
     def reward(self, t):
@@ -318,7 +319,7 @@ def test_it_learns_in_the_first_cycle():
 
 
 def test_optax_averages_with_bias_correction():
-    """The first average is the gradient itself, as the docstring of the trainer says."""
+    """The first average is the gradient itself; the trainer says so."""
     average = optax.ema(0.9)
     gradient, _ = average.update(jnp.array(2.0), average.init(jnp.array(0.0)))
     assert gradient == pytest.approx(2.0)

@@ -95,43 +95,43 @@
     return axis.panels.some((panel) => panel.lines[place]);
   }
 
-  // A closed outline around each run of finite numbers, up along the upper edge and
-  // back along the lower one.
-  function outline(x, mean, deviation) {
+  // A closed outline around each run of finite numbers, along one edge and back along
+  // the other.
+  function outline(x, edge, other) {
     const band = { x: [], y: [] };
     let run = [];
     const close = () => {
       if (run.length > 1) {
         const back = [...run].reverse();
         band.x.push(...run.map((i) => x[i]), ...back.map((i) => x[i]), null);
-        band.y.push(
-          ...run.map((i) => mean[i] + deviation[i]),
-          ...back.map((i) => mean[i] - deviation[i]),
-          null,
-        );
+        band.y.push(...run.map((i) => edge[i]), ...back.map((i) => other[i]), null);
       }
       run = [];
     };
-    mean.forEach((value, i) => {
-      if (value === null || deviation[i] === null) close();
+    edge.forEach((value, i) => {
+      if (value === null || other[i] === null) close();
       else run.push(i);
     });
     close();
     return band;
   }
 
-  function bandOf(place, [amounts, mean, deviation]) {
+  // One deviation around a line's mean; or from it to the other end of its range.
+  function bandOf(place, [amounts, mean, other], isRange) {
+    const shifted = (sign) => mean.map((m, i) =>
+      m === null || other[i] === null ? null : m + sign * other[i]);
+    const edges = isRange ? [mean, other] : [shifted(1), shifted(-1)];
     return {
-      ...outline(data.amounts[amounts], mean, deviation),
+      ...outline(data.amounts[amounts], ...edges),
       type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip",
-      line: { width: 0 }, fillcolor: styleOf(place).color + "2e",
+      line: { width: 0 }, fillcolor: styleOf(place).color + (isRange ? "55" : "2e"),
     };
   }
 
-  function lineOf(place, [amounts, mean, deviation]) {
+  function lineOf(place, [amounts, mean, deviation], isRange) {
     const { color, dash, marker } = styleOf(place);
     const one = data.configurations[place];
-    const spread = deviation ? " ± %{customdata:,.3~r}" : "";
+    const spread = deviation ? ` ${isRange ? "to" : "±"} %{customdata:,.3~r}` : "";
     return {
       x: data.amounts[amounts], y: mean, customdata: deviation, type: "scatter",
       mode: "lines+markers", name: plain(`${one.method} ${one.label}`),
@@ -207,9 +207,11 @@
       if (data.panels[i].attained) return drawBest(charts[i], data.panels[i]);
       const panel = axis.panels[i] ?? { lines: {}, published: [] };
       const drawn = places.filter((place) => panel.lines[place]);
+      const isRange = data.panels[i].is_range;
+      const banded = drawn.filter((place) => panel.lines[place][2]);
       const traces = [
-        ...drawn.filter((p) => panel.lines[p][2]).map((p) => bandOf(p, panel.lines[p])),
-        ...drawn.map((place) => lineOf(place, panel.lines[place])),
+        ...banded.map((place) => bandOf(place, panel.lines[place], isRange)),
+        ...drawn.map((place) => lineOf(place, panel.lines[place], isRange)),
         ...panel.published.map((one) => publishedOf(one, colorOfMethod(one.method))),
       ];
       Plotly.react(plot, traces, layoutOf(traces), OPTIONS);
