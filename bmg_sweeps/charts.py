@@ -90,6 +90,9 @@ def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
     """The lines of a panel, by the place of their configuration."""
     lines = {}
     for i, members in enumerate(groups.values()):
+        method = grid.method_of(chosen.sweep, members[0].point.values)
+        if panel.methods is not None and method not in panel.methods:
+            continue
         line = _line(chosen, members, axis, panel, limits[i], pool)
         if line:
             lines[i] = line

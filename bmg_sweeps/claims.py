@@ -86,24 +86,37 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
         return f"no configuration of {quantity.method} is complete"
     rule, sweep = chosen.sweep.select, chosen.sweep
     members, amount = [by_id[p.id] for p in score.points], quantity.at * last
-    columns = [quantity.metric or rule.metric, quantity.minus]
-    found = [
-        selection.readings(members, rule.axis, amount, column, quantity.last)
-        for column in filter(None, columns)
-    ]
-    reasons = [one for one in found if isinstance(one, str)]
-    if reasons:
-        return f"{quantity.method}: {reasons[0]}"
-    values = [of[0] - sum(of[1:]) for of in zip(*found, strict=True)]
+    if quantity.metric is None and rule.test and quantity.at == 1:
+        values = score.test_values
+        if score.test is None:
+            return f"{quantity.method}: not every seed has {rule.test}"
+    else:
+        values = _readings(chosen, quantity, members, amount)
+        if isinstance(values, str):
+            return f"{quantity.method}: {values}"
     described = grid.describe(sweep, score.configuration.values)
     parts = [quantity.method, described]
-    parts += [" − ".join(filter(None, columns))] if quantity.metric else []
+    columns = filter(None, (quantity.metric, quantity.minus))
+    parts += [" − ".join(columns)] if quantity.metric else []
     parts += [f"at {tables.amount(amount)}"] if quantity.at < 1 else []
     return _Reading(
         what=" ".join(filter(None, parts)),
         by_seed=selection.by_seed(rule.over, score.points, values),
         points=frozenset(p.id for p in score.points),
     )
+
+
+def _readings(chosen, quantity, members, amount) -> list[float] | str:
+    """Reads a column of each run, less another one if the quantity says so."""
+    rule = chosen.sweep.select
+    columns = filter(None, (quantity.metric or rule.metric, quantity.minus))
+    found = []
+    for column in columns:
+        values = selection.readings(members, rule.axis, amount, column, quantity.last)
+        if isinstance(values, str):
+            return values
+        found.append(values)
+    return [of[0] - sum(of[1:]) for of in zip(*found, strict=True)]
 
 
 def _difference(more: _Reading, less: _Reading) -> intervals.Interval:

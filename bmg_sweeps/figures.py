@@ -44,7 +44,8 @@ def draw(
         if isinstance(curve, grid.Best):
             _draw_best(panel, chosen, results, curve)
             continue
-        for score, color in zip(best, itertools.cycle(_COLORS), strict=False):
+        drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
+        for score, color in zip(drawn, itertools.cycle(_COLORS), strict=False):
             members = [by_id[p.id] for p in score.points]
             values = grid.describe(sweep, score.configuration.values)
             label = f"{score.method}: {values}, {len(members)} seeds"
@@ -52,7 +53,7 @@ def draw(
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
         panel.grid(alpha=0.3)
-        if best:
+        if drawn:
             panel.legend(fontsize=7)
     scale = chosen.choice.scale
     figure.suptitle(f"{sweep.title} (scale {scale}; best of each method)")

@@ -142,6 +142,7 @@ class Curve:
     metric: str
     label: str  # Of the vertical axis, with its unit.
     to: str | None = None  # Column at the other end of a range.
+    methods: tuple[str, ...] | None = None  # That are shown; None is all.
     until: float | None = None  # End of the shown range; None is the stop rule.
     last: float | None = None  # Length of the shown range; None starts at zero.
 
@@ -151,6 +152,7 @@ class Curve:
             expecting.text(name, getattr(self, name))
         if self.to is not None:
             expecting.text("to", self.to)
+        expecting.all_of("methods", self.methods or (), str, "names of methods")
         for name in ("until", "last"):
             expecting.amount_or_none(name, getattr(self, name))
 
@@ -202,7 +204,7 @@ class Quantity:
     """
 
     method: str  # Key of `Sweep.methods`.
-    metric: str | None = None  # Column; None is the one that decides.
+    metric: str | None = None  # Column; None is the one that decides, or its test.
     minus: str | None = None  # Column that is taken off it.
     at: float = 1.0  # Fraction of the last budget of the first axis.
     last: float | None = None  # Training whose rows are averaged; None is one row.

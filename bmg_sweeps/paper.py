@@ -23,6 +23,24 @@ TWO_COLORS_ACTOR_CRITIC = {
     "value_weight": 1.0,  # Section 5.1.
     "num_recent_rollouts": 10,  # Appendix B.2.
 }
+# The same, the part "Q(λ)".
+TWO_COLORS_Q_LAMBDA = {
+    "learning_rate": 3e-5,
+    "adam_eps": 1e-4,
+    "adam_b1": 0.9,
+    "adam_b2": 0.999,
+    "gradient_decay": 0.9,
+    "trace_decay": 0.7,
+    "discount": 0.99,
+    "hidden_sizes": (256, 256),
+    "meta_learning_rate": 1e-4,
+    "meta_adam_eps": 1e-4,
+    "meta_adam_b1": 0.9,
+    "meta_adam_b2": 0.999,
+    "meta_gradient_decay": 0.9,
+    "meta_hidden_sizes": (32,),
+    "num_recent_rewards": 50,  # Appendix B.3.
+}
 TWO_COLORS_META_LEARNING_RATES = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 
 # Table 4, "Hyper-parameter sweep per computational budget", by symbol. The total of 24
@@ -185,6 +203,12 @@ ANCHORS = {
         Anchor("BMG", 10e6, 1.74e6, 0.03e6, _LUKETINA),
         Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
         Anchor("random policy", 10e6, -0.386e6, None, "value iteration"),
+    ),
+    # There with λ = 0.9, 100 rewards as input, and two layers of 128 in the meta-net.
+    "two_colors_q_lambda": (
+        Anchor("fixed ε, λ=0.9", 10e6, 0.58e6, 0.07e6, _LUKETINA),
+        Anchor("BMG, λ=0.9", 10e6, 1.93e6, 0.03e6, _LUKETINA),
+        Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
     ),
 }
 

@@ -192,11 +192,16 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
                 f"sweep {name}, curves, axis {curve.axis!r}: "
                 + errors.expected_one_of(curve.axis, sweep.select.budgets)
             )
-    for quantity in (q for c in sweep.claims for q in (c.more, c.less)):
-        if quantity.method not in sweep.methods:
+    quantities = [q for claim in sweep.claims for q in (claim.more, claim.less)]
+    named = [("claims", q.method) for q in quantities]
+    for curve in sweep.curves:
+        if isinstance(curve, grid.Curve):
+            named += [("curves", method) for method in curve.methods or ()]
+    for part, method in named:
+        if method not in sweep.methods:
             raise errors.UserError(
-                f"sweep {name}, claims, method {quantity.method!r}: "
-                + errors.expected_one_of(quantity.method, sweep.methods)
+                f"sweep {name}, {part}, method {method!r}: "
+                + errors.expected_one_of(method, sweep.methods)
             )
     known = [*paper.ANCHORS, *paper.MEASURED]
     if sweep.anchors is not None and sweep.anchors not in known:

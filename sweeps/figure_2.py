@@ -4,7 +4,16 @@ Claim: agents that meta-learn their entropy weight earn more than the best fixed
 and with bootstrapped meta-gradients (BMG) more than with standard ones (MG).
 """
 
-from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, product
+from bmg_sweeps.grid import (
+    Claim,
+    Curve,
+    Method,
+    Quantity,
+    Scale,
+    Select,
+    Sweep,
+    product,
+)
 
 FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
 MG = {"update_kind": "meta_gradient", "target_steps": 1, "meta_entropy_weight": 0.0}
@@ -68,6 +77,19 @@ SWEEP = Sweep(
             until=6_000_000,  # As in the paper.
             last=400_000,
         ),
+    ),
+    claims=tuple(
+        Claim(
+            text=f"{more} earns more than {less}",
+            more=Quantity(method=more),
+            less=Quantity(method=less),
+        )
+        for more, less in (
+            ("BMG", "fixed ε"),
+            ("BMG", "MG"),
+            ("BMG", "MG + entropy"),
+            ("MG + entropy", "fixed ε"),
+        )
     ),
     anchors="two_colors_total_reward",
 )

@@ -182,7 +182,9 @@ def test_a_claim_that_makes_no_sense_is_refused():
 def test_a_claim_about_no_method_of_the_sweep_is_refused(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(ABOUT_NOTHING)
-    with pytest.raises(errors.UserError, match="claims, method 'MB': expected one of: MG"):
+    with pytest.raises(
+        errors.UserError, match="claims, method 'MB': expected one of: MG"
+    ):
         planning.choose(str(path), planning.Choice())
 
 

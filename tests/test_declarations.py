@@ -97,6 +97,13 @@ def test_the_values_of_table_1_are_those_of_the_gin_file(field):
     assert values[field] == paper.TWO_COLORS_ACTOR_CRITIC[field]
 
 
+@pytest.mark.parametrize("field", paper.TWO_COLORS_Q_LAMBDA)
+def test_the_values_of_table_1_are_those_of_the_other_gin_file(field):
+    """Flennerhag et al. (2022), Table 1, "Q(λ)"."""
+    values = point.resolve("two_colors_q_lambda", {}).values
+    assert values[field] == paper.TWO_COLORS_Q_LAMBDA[field]
+
+
 def test_the_meta_learning_rates_of_figure_2_are_the_papers_candidates():
     """Flennerhag et al. (2022), Table 1, "Learning rate candidates"."""
     points = planning.choose("figure_2", planning.Choice(scale="paper")).points

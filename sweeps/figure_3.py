@@ -1,0 +1,78 @@
+"""Figure 3: bootstrapped against fixed exploration of a Q(λ) agent in two-colors.
+
+Claim: meta-learned ε-greedy exploration earns significantly more than the best fixed ε.
+"""
+
+from bmg_sweeps.grid import (
+    Claim,
+    Curve,
+    Method,
+    Quantity,
+    Scale,
+    Select,
+    Sweep,
+    product,
+)
+
+FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
+BMG = {"update_kind": "bootstrapped_meta_gradient", "matching_function": "policy_kl"}
+PAPER = {"trace_decay": 0.7}
+# The values of the authors' later study of the same setting, Luketina et al. (2022).
+LATER = {"trace_decay": 0.9, "num_recent_rewards": 100, "meta_hidden_sizes": (128, 128)}
+EPSILONS = (0.3, 0.1, 0.03, 0.01)  # Candidates of the later study; not in the paper.
+
+
+def arm(values, seeds, **axes):
+    """Combines a method's values with every combination of what tunes it."""
+    return tuple(values | point for point in product(**axes, seed=range(seeds)))
+
+
+def grid(seeds, epsilons, target_steps):
+    """Both methods, with the paper's values and with those of the later study."""
+    points = ()
+    for values in (PAPER, LATER):
+        points += arm(FIXED | values, seeds, epsilon=epsilons)
+        points += arm(BMG | values, seeds, target_steps=target_steps)
+    return points
+
+
+SWEEP = Sweep(
+    title="Two-colors with Q(λ): total reward with fixed and meta-learned exploration",
+    trainer="two_colors_q_lambda",
+    scales={
+        "smoke": Scale(grid(2, (0.1,), (16,)), stop={"env_steps": 100_000}),
+        "lite": Scale(grid(3, (0.1, 0.03), (16,)), stop={"env_steps": 2_000_000}),
+        "paper": Scale(
+            grid(50, EPSILONS, (1, 4, 16, 32, 128)), stop={"env_steps": 10_000_000}
+        ),
+    },
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
+    methods={
+        "fixed ε": Method(FIXED | PAPER, tuned={"epsilon": "ε"}),
+        "BMG": Method(BMG | PAPER, tuned={"target_steps": "L"}),
+        "fixed ε, λ=0.9": Method(FIXED | LATER, tuned={"epsilon": "ε"}),
+        "BMG, λ=0.9": Method(BMG | LATER, tuned={"target_steps": "L"}),
+    },
+    curves=(
+        Curve(title="Total reward", metric="total_reward", label="total reward"),
+        Curve(
+            title="Exploration over the last four reward cycles",
+            metric="epsilon",
+            label="ε",
+            last=400_000,
+        ),
+    ),
+    claims=(
+        Claim(
+            text="BMG earns more than the best fixed ε",
+            more=Quantity(method="BMG"),
+            less=Quantity(method="fixed ε"),
+        ),
+        Claim(
+            text="So it does with the values of Luketina et al. (2022)",
+            more=Quantity(method="BMG, λ=0.9"),
+            less=Quantity(method="fixed ε, λ=0.9"),
+        ),
+    ),
+    anchors="two_colors_q_lambda",
+)
