@@ -212,7 +212,8 @@ def _published(chosen: Chosen, axis: str, panel: grid.Curve) -> list[dict[str, A
     """The published numbers that a panel has a place for."""
     rule = chosen.sweep.select
     begin, end = _window(chosen, panel)
-    if axis != rule.axis or panel.metric != (rule.test or rule.metric):
+    is_compared = panel.to is None and panel.metric == (rule.test or rule.metric)
+    if axis != rule.axis or not is_compared:
         return []
     anchors = published.anchors(chosen, axis)
     return [_anchor(a) for a in anchors if begin < a.budget <= end]

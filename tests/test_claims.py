@@ -57,15 +57,15 @@ def toy_point(arm, seed):
     return Point("toy", {"kind": kind, "rate": rate, "seed": seed})
 
 
-def decided(storage, more, less, seeds=3, **keywords):
+def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
     """The row of one claim."""
     claim = Claim(text="It is so.", more=more, less=less, **keywords)
-    sweep = dataclasses.replace(SWEEP, claims=(claim,))
+    sweep = dataclasses.replace(SWEEP, claims=(claim,), select=select)
     made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(seeds))
     choice = planning.Choice(scale="paper")
     chosen = planning.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
     trained = selection.load(storage, chosen)
-    result = selection.at_budgets(chosen, trained)["env_steps"]
+    (result,) = selection.tested(storage, chosen, trained)
     (table,) = claims.table(chosen, trained, result)
     return table.rows[0]
 
@@ -112,6 +112,23 @@ def test_a_column_can_be_taken_off_and_rows_be_averaged(complete):
     )
     assert row[1] == "A rate=0.1 weight − half"
     assert row[2].mean == pytest.approx((0.1875 + 0.2 + 0.175) / 3)
+
+
+def test_where_there_are_tests_they_decide(complete):
+    """Selected by validation, and compared by what was read afterwards."""
+    select = dataclasses.replace(SWEEP.select, test="test_reward")
+    for arm in REWARDS:
+        for seed in range(3):
+            p = toy_point(arm, seed)
+            number = 7 + seed if arm[0] == "b" else 3 + seed
+            begin(complete, read(complete, p.trainer, p.id)).commit(
+                progress={"env_steps": 100},
+                test={"env_steps": [100], "test_reward": [number],
+                      "training_seconds": [2.0]},
+                release=True,
+            )  # fmt: skip
+    row = decided(complete, Quantity(method="B"), Quantity(method="A"), select=select)
+    assert (row[2].mean, row[4].mean, row[6]) == (8, 4, "supported")
 
 
 def test_an_interval_around_zero_leaves_it_open(complete):

@@ -479,6 +479,40 @@ def test_panels_of_the_best_are_drawn_by_method(view):
     assert shown.locator(".chooser").is_visible()
 
 
+RANGE = grid.Curve(
+    title="Range",
+    metric="reward",
+    to="weight",
+    label="reward to weight",
+    methods=("B",),
+)
+
+
+def test_a_panel_of_ranges_has_both_ends_and_only_its_methods():
+    made = data(complete(), dataclasses.replace(SWEEP, curves=(RANGE,)))
+    assert made["panels"][0]["is_range"]
+    drawn = made["axes"][0]["panels"][0]["lines"]
+    assert [made["configurations"][i]["method"] for i in drawn] == ["B", "B"]
+    for i, (place, rewards, weights) in drawn.items():
+        rate = float(made["configurations"][i]["label"].removeprefix("β="))
+        exact = [expected("b", rate, n)[0] for n in AMOUNTS]
+        assert made["amounts"][place] == list(AMOUNTS)
+        np.testing.assert_allclose(rewards, exact, rtol=1e-4)
+        np.testing.assert_allclose(weights, [0.5 / n for n in AMOUNTS], rtol=1e-4)
+
+
+def test_a_range_is_filled_from_one_end_to_the_other(view):
+    sweep = dataclasses.replace(SWEEP, curves=(RANGE, SWEEP.curves[0]))
+    shown = view(write(complete(), sweep=sweep))
+    band, line = shown.evaluate("() => document.querySelector('.plot').data")
+    number = len(AMOUNTS)
+    assert band["y"][:number] == line["y"]
+    assert band["y"][number : 2 * number] == list(reversed(line["customdata"]))
+    assert line["name"].startswith("B ")
+    assert " to %{customdata" in line["hovertemplate"]
+    assert len(lines(shown, 1)) == 2  # The other panel has both methods.
+
+
 def test_without_curves_of_configurations_there_are_none_to_choose(view):
     """Only the best of each method are drawn."""
     best = grid.Best(title="Best", label="reward", axis="env_steps")

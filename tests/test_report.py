@@ -423,3 +423,17 @@ def test_a_sweep_without_curves_can_be_drawn(complete):
     """`curves` is empty unless said otherwise."""
     sweep = dataclasses.replace(SWEEP, curves=())
     assert draw(*load(complete, sweep)).startswith(b"\x89PNG")
+
+
+def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
+    """Of B nothing is blue; the range of A is an area, in a lighter blue."""
+    curve = grid.Curve(title="Range", metric="reward", label="reward", to="weight")
+    other = dataclasses.replace(curve, methods=("B",))
+    line = dataclasses.replace(curve, to=None)
+    areas = []
+    for panels in ((curve, other), (line, other)):
+        png = draw(*load(complete, dataclasses.replace(SWEEP, curves=panels)))
+        pixels = np.round(255 * image.imread(io.BytesIO(png))[..., :3])
+        is_blueish = (pixels[..., 2] - pixels[..., 0] > 40) & (pixels[..., 0] < 200)
+        areas.append([half.sum() for half in np.split(is_blueish, 2, axis=1)])
+    assert areas[0][0] > 3 * areas[1][0]
