@@ -4,7 +4,16 @@ Claim: from 50,000 meta-updates on, bootstrapped meta-gradients (BMG) reach a hi
 accuracy than MAML and its approximations, and the gap widens.
 """
 
-from bmg_sweeps.grid import Method, Scale, Select, Sweep, Symbol, product
+from bmg_sweeps.grid import (
+    Claim,
+    Method,
+    Quantity,
+    Scale,
+    Select,
+    Sweep,
+    Symbol,
+    product,
+)
 
 BMG = {"update_kind": "bmg", "adapted": "weights"}
 MAML = {"target_steps": 1}  # And whatever is not BMG.
@@ -83,6 +92,13 @@ SWEEP = Sweep(
             },
         ),
     },
+    claims=(
+        Claim(
+            text="BMG is more accurate than MAML",
+            more=Quantity(method="BMG"),
+            less=Quantity(method="MAML"),
+        ),
+    ),
     shown={"data_set": DATA, "num_ways": "ways", "num_shots": "shots"},
     anchors="few_shot_accuracy",
 )
