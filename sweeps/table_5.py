@@ -13,7 +13,7 @@ SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval"
          "record_interval": 10}  # fmt: skip
 LITE = {"data_set": "omniglot", "num_ways": 20, "num_shots": 1, "num_queries": 1,
         "num_evaluation_queries": 1, "num_evaluation_tasks": 100,
-        "evaluation_interval": 200, "record_interval": 100,
+        "evaluation_interval": 50, "record_interval": 50,
         "learning_rate": 0.5, "target_learning_rate": 0.5}  # fmt: skip
 PAPER = {"data_set": "mini_imagenet", "evaluation_interval": 500}
 MAML = {"update_kind": "maml", "target_steps": 1}
@@ -37,7 +37,7 @@ SWEEP = Sweep(
         "lite": Scale(
             arm(LITE | MAML, 2, inner_steps=(1, 5, 10))
             + arm(LITE | BMG, 2, inner_steps=(1, 5, 10), target_steps=(1, 5, 10)),
-            stop={"meta_updates": 200},
+            stop={"meta_updates": 50},
         ),
         "paper": Scale(
             arm(PAPER | MAML, 5, inner_steps=(1, 5, 10, 15, 20))

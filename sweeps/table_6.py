@@ -7,18 +7,30 @@ BMG vary far less than MAML's: the ratio of norm to variance is ten times larger
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Measure, Scale, Select
+from bmg_sweeps.grid import Claim, Measure, Quantity, Scale, Select
 
-TABLE_5 = paths.load_sweep("table_5")
-INTERVALS = {"smoke": 30, "lite": 500, "paper": 10_000}
-STOPS = {"smoke": 30, "lite": 1_500, "paper": 150_000}
+TABLE_5, TABLE_7 = paths.load_sweep("table_5"), paths.load_sweep("table_7")
+SEEDS = {"smoke": 2, "lite": 2, "paper": 5}
+STOPS = {"smoke": 30, "lite": 1_000, "paper": 150_000}
+SHOWN = {
+    "update_kind": ("maml", "bmg"),
+    "adapted": ("weights",),
+    "matching_function": ("policy_kl", None),  # MAML has none.
+    "inner_steps": (1, 5),
+    "meta_learning_rate": (1e-3,),  # Not stated.
+}
 
 
 def scale(name):
-    """Those of Table 5's points with K of 1 and 5, trained for longer."""
-    points = [p for p in TABLE_5.scales[name].points if p["inner_steps"] in (1, 5)]
-    more = {"evaluation_interval": INTERVALS[name]}
-    return Scale([p | more for p in points], stop={"meta_updates": STOPS[name]})
+    """Table 7's points that Table 6 has, with as many seeds."""
+    points = [
+        point | {"seed": seed}
+        for point in TABLE_7.scales[name].points
+        if point["seed"] == 0
+        and all(point.get(field) in values for field, values in SHOWN.items())
+        for seed in range(SEEDS[name])
+    ]
+    return Scale(points, stop={"meta_updates": STOPS[name]})
 
 
 SWEEP = dataclasses.replace(
@@ -35,6 +47,13 @@ SWEEP = dataclasses.replace(
         Measure(metric="cosine_similarity", label="θ", last=50_000),
         Measure(metric="meta_gradient_variance", label="V", last=50_000),
         Measure(metric="norm_to_variance", label="ρ", last=50_000),
+    ),
+    claims=(
+        Claim(
+            text="BMG's meta-gradients have the larger ratio of norm to variance",
+            more=Quantity(method="BMG", metric="norm_to_variance", last=50_000),
+            less=Quantity(method="MAML", metric="norm_to_variance", last=50_000),
+        ),
     ),
     anchors="few_shot_meta_gradients",
 )
