@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bmg_sweeps import grid, intervals, selection, tables
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Score, Selection, Trained
-from bmg_sweeps.tables import Cell, Table
+from bmg_sweeps.tables import Table
 
 
 class _Reading(NamedTuple):
@@ -45,7 +45,7 @@ def table(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> list
         f"± standard deviation over {seeds}, and 95 % intervals of the difference by "
         f"Student's t, of pairs where both are of the same runs, else by Welch.",
     )
-    columns = ("claim", "more", "", "less", "", "difference", "by our points")
+    columns = ("claim", "by our points", "difference", "more", "less")
     return [Table("What the paper claims", columns, tuple(rows), notes)]
 
 
@@ -55,28 +55,23 @@ def _row(
     best: Mapping[str, Score],
     by_id: Mapping[str, Trained],
     last: float,
-) -> tuple[Cell, ...]:
+) -> tuple[str, ...]:
     more, less = (
         _reading(chosen, quantity, best, by_id, last)
         for quantity in (claim.more, claim.less)
     )
     reasons = [found for found in (more, less) if isinstance(found, str)]
     if reasons:
-        return (claim.text, "–", "–", "–", "–", "–", f"open: {reasons[0]}")
-    numbers = [
-        (found.what, selection.estimate(list(found.by_seed.values())))
+        return (claim.text, f"open: {reasons[0]}", "–", "–", "–")
+    shown = [
+        f"{found.what}: {tables.short(selection.estimate(found.by_seed.values()))}"
         for found in (more, less)
     ]
-    cells = [cell for pair in numbers for cell in pair]
     if min(len(more.by_seed), len(less.by_seed)) < 2:
-        return (claim.text, *cells, "–", "open: one seed has no interval")
+        return (claim.text, "open: one seed has no interval", "–", *shown)
     difference = _difference(more, less)
-    return (
-        claim.text,
-        *cells,
-        tables.interval(difference, tables.suffixed),
-        _verdict(claim, difference),
-    )
+    written = tables.interval(difference, tables.suffixed)
+    return (claim.text, _verdict(claim, difference), written, *shown)
 
 
 def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:

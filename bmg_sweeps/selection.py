@@ -411,15 +411,16 @@ def by_seed(
     return {seed: statistics.fmean(of_seed) for seed, of_seed in numbers.items()}
 
 
-def estimate(values: Sequence[float]) -> Estimate:
+def estimate(values: Iterable[float]) -> Estimate:
     """Averages numbers, one a seed."""
+    values = list(values)
     deviation = statistics.stdev(values) if len(values) > 1 else None
     return Estimate(statistics.fmean(values), deviation)
 
 
 def _estimate(over, points: Sequence[Point], values: Sequence[float]) -> Estimate:
     """Averages over everything; deviates over the first field, the seeds."""
-    of_seeds = estimate(list(by_seed(over, points, values).values()))
+    of_seeds = estimate(by_seed(over, points, values).values())
     return dataclasses.replace(of_seeds, mean=statistics.fmean(values))
 
 
