@@ -8,8 +8,8 @@ import dataclasses
 from bmg_sweeps import paths
 
 TABLE_7 = paths.load_sweep("table_7")
-HOURS = {"smoke": 0.01, "lite": 0.1, "paper": 24}
-NUM_BUDGETS = {"smoke": 2, "lite": 4, "paper": 24}
+HOURS = {"smoke": 0.01, "lite": 0.05, "paper": 24}
+NUM_BUDGETS = {"smoke": 2, "lite": 2, "paper": 24}
 
 SWEEP = dataclasses.replace(
     TABLE_7,
