@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import sys
 import traceback
 import types
@@ -26,9 +27,15 @@ def sweep_names() -> list[str]:
     """Lists the sweeps that the checkout ships, by file stem.
 
     Returns:
-        Names in alphabetical order.
+        Names in alphabetical order, and numbers in theirs: figure_2 before figure_10.
     """
-    return sorted(path.stem for path in SWEEPS.glob("*.py"))
+    return sorted((path.stem for path in SWEEPS.glob("*.py")), key=_in_numbers)
+
+
+def _in_numbers(name: str) -> list[tuple[int, str]]:
+    """Splits a name into words and numbers, to be sorted by."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part) if part.isdigit() else -1, part) for part in parts]
 
 
 def load_sweep(name: str) -> grid.Sweep:

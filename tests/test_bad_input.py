@@ -425,7 +425,7 @@ FILES = {
         "methods['all'] = 3", "Method", methods="{'all': 3}"
     ),
     "unknown published numbers": written(
-        "anchors = 'two_colors'", "two_colors_total_reward", more="anchors='two_colors'"
+        "anchors = 'two_colors'", "two_colors_q_lambda", more="anchors='two_colors'"
     ),
     "a curve that is none": written("curves = (3,)", "Curve(…)", more="curves=(3,)"),
     "a curve without a title": written(

@@ -32,6 +32,13 @@ def test_folders_that_would_shadow_a_package_are_not_packages(folder):
     assert not (paths.ROOT / folder / "__init__.py").exists()
 
 
+def test_sweeps_are_in_the_papers_order():
+    """Numbers in their own order, where the alphabet has figure_10 before figure_2."""
+    figures = [int(n.removeprefix("figure_")) for n in SWEEPS if n.startswith("fig")]
+    assert len(figures) > 2
+    assert figures == sorted(figures)
+
+
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_trainers_gin_binds_every_field_and_passes_its_check(trainer):
     """Its .gin alone makes a point, and gin makes the same `Config` of it."""
