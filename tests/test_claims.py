@@ -90,15 +90,13 @@ def test_the_other_way_round_it_is_contradicted(complete):
 
 
 def test_the_same_runs_are_compared_in_pairs(complete):
-    """Weight at 50 less that at 100: 0.25, 0.2, 0.3, with t of 2 freedoms."""
+    """Rewards rise by 9, 9 and 12: 10 ± t √3/√3, with two freedoms."""
     row = decided(
-        complete,
-        Quantity(method="A", metric="weight", at=0.5),
-        Quantity(method="A", metric="weight"),
+        complete, Quantity(method="A"), Quantity(method="A", metric="reward", at=0.5)
     )
-    half = stats.t.ppf(0.975, 2) * 0.05 / 3**0.5
-    assert row[3] == "A rate=0.1 weight at 50: 0.5 ± 0"
-    assert row[2] == f"0.25 [{0.25 - half:.3g}, {0.25 + half:.3g}]"
+    half = stats.t.ppf(0.975, 2)
+    assert row[4] == "A rate=0.1 reward at 50: 2 ± 1"
+    assert row[2] == f"10 [{10 - half:.3g}, {10 + half:.3g}]"
     assert row[1] == "supported"
 
 
@@ -130,9 +128,11 @@ def test_where_there_are_tests_they_decide(complete):
 
 
 def test_an_interval_around_zero_leaves_it_open(complete):
-    weights = [Quantity(method=method, metric="weight") for method in "AB"]
-    assert decided(complete, *weights)[1] == "open"
-    assert decided(complete, *weights, are_equal=True)[1] == "not contradicted"
+    """1, 2, 3 against 1, 1, 1: more by 1, with t of two freedoms 2.5 either way."""
+    rewards = [Quantity(method=method, at=0.5) for method in "AB"]
+    assert decided(complete, *rewards)[1] == "open"
+    assert decided(complete, *reversed(rewards))[1] == "open"
+    assert decided(complete, *rewards, are_equal=True)[1] == "not contradicted"
 
 
 def test_that_two_are_equal_is_contradicted_by_either_sign(complete):
