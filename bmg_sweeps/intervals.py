@@ -10,7 +10,8 @@ Statistical Precipice", Sections 4.1 and 4.3. Their package rliable does not imp
 beside pandas 3 (its dependency arch); SciPy has the bootstrap.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ def of_pairs(differences: Sequence[float]) -> Interval:
     estimate = float(np.mean(differences))
     if not np.std(differences):
         return Interval(estimate, estimate, estimate)
-    return _by_t(estimate, stats.ttest_1samp(differences, 0.0))
+    return _by_t(estimate, stats.ttest_1samp, differences, popmean=0.0)
 
 
 def of_difference(values: Sequence[float], others: Sequence[float]) -> Interval:
@@ -110,11 +111,14 @@ def of_difference(values: Sequence[float], others: Sequence[float]) -> Interval:
     estimate = float(np.mean(values) - np.mean(others))
     if not np.std(values) + np.std(others):
         return Interval(estimate, estimate, estimate)
-    return _by_t(estimate, stats.ttest_ind(values, others, equal_var=False))
+    return _by_t(estimate, stats.ttest_ind, values, others, equal_var=False)
 
 
-def _by_t(estimate: float, test: Any) -> Interval:
-    found = test.confidence_interval(_CONFIDENCE)
+def _by_t(estimate: float, test: Callable[..., Any], *samples, **keywords) -> Interval:
+    with warnings.catch_warnings():
+        # Of runs that are all but equal; their interval is narrow, and right.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = test(*samples, **keywords).confidence_interval(_CONFIDENCE)
     return Interval(estimate, float(found.low), float(found.high))
 
 
