@@ -4,7 +4,6 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 import small_q_lambda as small
 
@@ -316,10 +315,3 @@ def test_it_learns_in_the_first_cycle():
             state, rows = train(config, state, None)
         assert rows["reward_per_step"][-1] > 0.1
     assert rows["epsilon"][-1] < 0.2
-
-
-def test_optax_averages_with_bias_correction():
-    """The first average is the gradient itself; the trainer says so."""
-    average = optax.ema(0.9)
-    gradient, _ = average.update(jnp.array(2.0), average.init(jnp.array(0.0)))
-    assert gradient == pytest.approx(2.0)
