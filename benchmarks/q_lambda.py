@@ -12,11 +12,10 @@ import argparse
 import functools
 import time
 
-import gin
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps import point
+from benchmarks import two_colors
 from trainers import two_colors_q_lambda as trainer
 
 SETTINGS = {
@@ -36,36 +35,11 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     floor = 0.0
     for name, values in SETTINGS.items():
-        train, state, compile_seconds = _compile(values)
+        train, state, compile_seconds = two_colors.compiled(trainer, values)
         floor = floor or _floor(state.learner.params, options.repeats)
-        rate = _steps_per_second(train, state, options.repeats)
+        rate = two_colors.steps_per_second(train, state, options.repeats)
         cells = (name, f"{rate:,.0f}", f"{floor:,.0f}", f"{floor / rate:.2f}")
         print("|", " | ".join((*cells, f"{compile_seconds:.1f}")), "|", flush=True)
-
-
-def _compile(values: dict) -> tuple:
-    """Returns the compiled `train`, a state, and the seconds that it took."""
-    resolved = point.resolve("two_colors_q_lambda", values)
-    gin.clear_config()
-    gin.parse_config(point.gin_text(resolved))
-    config = jax.tree.map(jnp.asarray, trainer.Config())
-    began = time.perf_counter()
-    state = jax.jit(trainer.init)(config, jax.random.key(0), None)
-    train = jax.jit(trainer.train, donate_argnums=1)
-    compiled = train.lower(config, state, None).compile()
-    seconds = time.perf_counter() - began
-    return functools.partial(compiled, config), state, seconds
-
-
-def _steps_per_second(train, state, repeats: int) -> float:
-    rates = []
-    for _ in range(repeats):
-        before = int(state.learner.environment.steps)
-        began = time.perf_counter()
-        state, _ = jax.block_until_ready(train(state, None))
-        seconds = time.perf_counter() - began
-        rates.append((int(state.learner.environment.steps) - before) / seconds)
-    return max(rates)
 
 
 def _floor(params, repeats: int, steps: int = 20_000) -> float:

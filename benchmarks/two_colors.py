@@ -40,17 +40,25 @@ def main() -> None:
     print("| setting | steps/s | floor, steps/s | ratio | compile, s |")
     print("| --- | --- | --- | --- | --- |")
     for name, values in SETTINGS.items():
-        train, state, compile_seconds = _compile(values)
-        rate = _steps_per_second(train, state, options.repeats)
+        train, state, compile_seconds = compiled(trainer, values)
+        rate = steps_per_second(train, state, options.repeats)
         cells = (name, f"{rate:,.0f}", f"{floor:,.0f}", f"{floor / rate:.2f}")
         print("|", " | ".join((*cells, f"{compile_seconds:.1f}")), "|", flush=True)
     growth = _memory_growth(train, state, options.chunks)
     print(f"\nMemory over {options.chunks} chunks: {growth / 2**20:+.1f} MiB")
 
 
-def _compile(values: dict) -> tuple:
-    """Returns the compiled `train`, a state, and the seconds that it took."""
-    resolved = point.resolve("two_colors_actor_critic", values)
+def compiled(trainer, values: dict) -> tuple:
+    """Compiles the training of one point of a two-colors trainer.
+
+    Args:
+        trainer: its module.
+        values: of the point; the others are those of the trainer's gin.
+
+    Returns:
+        `train` with its config, a state, and the seconds that it took.
+    """
+    resolved = point.resolve(trainer.__name__.rpartition(".")[2], values)
     gin.clear_config()
     gin.parse_config(point.gin_text(resolved))
     config = jax.tree.map(jnp.asarray, trainer.Config())
@@ -61,7 +69,8 @@ def _compile(values: dict) -> tuple:
     return functools.partial(train, config), state, seconds
 
 
-def _steps_per_second(train, state, repeats: int) -> float:
+def steps_per_second(train, state, repeats: int) -> float:
+    """Returns the environment steps that the fastest of some chunks makes a second."""
     rates = []
     for _ in range(repeats):
         before = int(state.learner.environment.steps)
