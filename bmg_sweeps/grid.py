@@ -44,6 +44,25 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
     )
 
 
+def arm(values: Values, **axes: Iterable[Any]) -> tuple[Values, ...]:
+    """Combines the values of a method with every combination of the axes.
+
+    >>> arm({"update_kind": "bmg"}, target_steps=(1, 7))[1]
+    {'update_kind': 'bmg', 'target_steps': 7}
+
+    Args:
+        values: that all of its points have.
+        **axes: as those of `product`.
+
+    Returns:
+        One dict for each combination.
+
+    Raises:
+        TypeError, ValueError: as `product`.
+    """
+    return tuple(values | point for point in product(**axes))
+
+
 def zipped(**axes: Iterable[Any]) -> tuple[Values, ...]:
     """Pairs the values of the axes, the first of each with the first of the others.
 

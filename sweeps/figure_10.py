@@ -13,7 +13,7 @@ from bmg_sweeps.grid import (
     Scale,
     Select,
     Sweep,
-    product,
+    arm,
 )
 
 KINDS = {
@@ -37,8 +37,11 @@ RANGE = {"metric": "entropy_weight_after_flip", "minus": "entropy_weight_cycle_e
 
 def grid(seeds, rates):
     """Every method with every rate."""
-    tuned = product(meta_learning_rate=rates, seed=range(seeds))
-    return tuple(values | point for values in METHODS.values() for point in tuned)
+    return tuple(
+        point
+        for values in METHODS.values()
+        for point in arm(values, meta_learning_rate=rates, seed=range(seeds))
+    )
 
 
 def panel(target_steps):

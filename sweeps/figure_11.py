@@ -12,7 +12,7 @@ from bmg_sweeps.grid import (
     Scale,
     Select,
     Sweep,
-    product,
+    arm,
 )
 
 BMG = {
@@ -30,8 +30,11 @@ RATES = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6)  # β: the candidates of Table 1.
 
 def grid(seeds, rates):
     """Every method with every rate."""
-    tuned = product(meta_learning_rate=rates, seed=range(seeds))
-    return tuple(values | point for values in METHODS.values() for point in tuned)
+    return tuple(
+        point
+        for values in METHODS.values()
+        for point in arm(values, meta_learning_rate=rates, seed=range(seeds))
+    )
 
 
 SWEEP = Sweep(

@@ -13,7 +13,7 @@ from bmg_sweeps.grid import (
     Scale,
     Select,
     Sweep,
-    product,
+    arm,
 )
 
 KIND = {"update_kind": "bootstrapped_meta_gradient"}
@@ -29,8 +29,8 @@ RANGE = {"metric": "epsilon_after_flip", "minus": "epsilon_cycle_end"}
 
 def grid(seeds, target_steps):
     """Both matching functions with each L."""
-    return product(
-        **{field: (value,) for field, value in KIND.items()},
+    return arm(
+        KIND,
         matching_function=MATCHING.values(),
         target_steps=target_steps,
         seed=range(seeds),

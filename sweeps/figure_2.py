@@ -12,7 +12,7 @@ from bmg_sweeps.grid import (
     Scale,
     Select,
     Sweep,
-    product,
+    arm,
 )
 
 FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
@@ -24,33 +24,28 @@ RATE = {"meta_learning_rate": "β"}
 K = (1, 3, 7, 8, 15)
 
 
-def arm(method, seeds, **axes):
-    """Combines a method's values with every combination of what tunes it."""
-    return product(**{f: (v,) for f, v in method.items()}, **axes, seed=range(seeds))
-
-
 def grid(seeds, rates):
     """The figure's legend is not in the text: weights, K and L are our reading."""
     return (
-        arm(FIXED, seeds, entropy_weight=(0.0, 0.1, 0.2, 0.4, 0.8))
-        + arm(MG, seeds, inner_steps=K, meta_learning_rate=rates)
-        + arm(MG_ENTROPY, seeds, inner_steps=K, meta_learning_rate=rates)
+        arm(FIXED, entropy_weight=(0.0, 0.1, 0.2, 0.4, 0.8), seed=range(seeds))
+        + arm(MG, inner_steps=K, meta_learning_rate=rates, seed=range(seeds))
+        + arm(MG_ENTROPY, inner_steps=K, meta_learning_rate=rates, seed=range(seeds))
         + arm(
             BMG,
-            seeds,
             inner_steps=(1, 3, 7),
             target_steps=(1, 2, 3, 7, 9, 15),
             meta_learning_rate=rates,
+            seed=range(seeds),
         )
     )
 
 
 SMOKE = (
-    arm(FIXED, 2, entropy_weight=(0.1, 0.2))
-    + arm(MG, 2, inner_steps=(7,))
-    + arm(MG_ENTROPY, 2, inner_steps=(7,))
-    + arm(BMG, 2, inner_steps=(1,), target_steps=(7,))
-    + arm(BMG, 2, inner_steps=(7,), target_steps=(2,))
+    arm(FIXED, entropy_weight=(0.1, 0.2), seed=range(2))
+    + arm(MG, inner_steps=(7,), seed=range(2))
+    + arm(MG_ENTROPY, inner_steps=(7,), seed=range(2))
+    + arm(BMG, inner_steps=(1,), target_steps=(7,), seed=range(2))
+    + arm(BMG, inner_steps=(7,), target_steps=(2,), seed=range(2))
 )
 
 SWEEP = Sweep(

@@ -11,7 +11,7 @@ from bmg_sweeps.grid import (
     Scale,
     Select,
     Sweep,
-    product,
+    arm,
 )
 
 FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
@@ -22,17 +22,12 @@ LATER = {"trace_decay": 0.9, "num_recent_rewards": 100, "meta_hidden_sizes": (12
 EPSILONS = (0.3, 0.1, 0.03, 0.01)  # Candidates of the later study; not in the paper.
 
 
-def arm(values, seeds, **axes):
-    """Combines a method's values with every combination of what tunes it."""
-    return tuple(values | point for point in product(**axes, seed=range(seeds)))
-
-
 def grid(seeds, epsilons, target_steps):
     """Both methods, with the paper's values and with those of the later study."""
     points = ()
     for values in (PAPER, LATER):
-        points += arm(FIXED | values, seeds, epsilon=epsilons)
-        points += arm(BMG | values, seeds, target_steps=target_steps)
+        points += arm(FIXED | values, epsilon=epsilons, seed=range(seeds))
+        points += arm(BMG | values, target_steps=target_steps, seed=range(seeds))
     return points
 
 

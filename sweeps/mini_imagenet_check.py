@@ -4,7 +4,7 @@ Claim: after some hundred meta-updates, MAML and BMG are more accurate than the 
 centroid of raw pixels, 29.6 % of 5-way-5-shot test tasks. For accuracies, see Table 7.
 """
 
-from bmg_sweeps.grid import Method, Scale, Select, Sweep, product
+from bmg_sweeps.grid import Method, Scale, Select, Sweep, arm
 
 MAML = {"update_kind": "maml", "target_steps": 1}
 BMG = {"update_kind": "bmg"}
@@ -13,17 +13,13 @@ VALUES = {"data_set": "mini_imagenet", "num_evaluation_tasks": 100,
           "meta_learning_rate": 1e-3}  # fmt: skip
 
 
-def arm(values, **axes):
-    """Combines a method's values with every combination of what tunes it."""
-    return tuple(VALUES | values | point for point in product(**axes, seed=range(2)))
-
-
 SWEEP = Sweep(
     title="Few-shot miniImageNet: a check that it learns",
     trainer="few_shot",
     scales={
         "lite": Scale(
-            arm(MAML, adapted=("weights", "head")) + arm(BMG, target_steps=(1,)),
+            arm(VALUES | MAML, adapted=("weights", "head"), seed=range(2))
+            + arm(VALUES | BMG, target_steps=(1,), seed=range(2)),
             stop={"meta_updates": 200},
         )
     },

@@ -6,7 +6,7 @@ so BMG looks K + L steps ahead in less time than MAML needs for as many.
 To be measured on an idle device, one point at a time.
 """
 
-from bmg_sweeps.grid import Measure, Method, Scale, Select, Sweep, Symbol, product
+from bmg_sweeps.grid import Measure, Method, Scale, Select, Sweep, Symbol, arm
 
 DATA = Symbol("data", {"glyphs": "glyphs, a stand-in"})
 SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 30,
@@ -20,28 +20,33 @@ MAML = {"update_kind": "maml", "target_steps": 1}
 BMG = {"update_kind": "bmg"}
 
 
-def arm(values, seeds, **axes):
-    """Combines values of K and L; the others are those of the trainer's gin."""
-    return tuple(values | point for point in product(**axes, seed=range(seeds)))
-
-
 SWEEP = Sweep(
     title="Few-shot classification: meta-training steps per second",
     trainer="few_shot",
     scales={
         "smoke": Scale(
-            arm(SMOKE | MAML, 2, inner_steps=(1, 5))
-            + arm(SMOKE | BMG, 2, inner_steps=(1,), target_steps=(1, 5)),
+            arm(SMOKE | MAML, inner_steps=(1, 5), seed=range(2))
+            + arm(SMOKE | BMG, inner_steps=(1,), target_steps=(1, 5), seed=range(2)),
             stop={"meta_updates": 30},
         ),
         "lite": Scale(
-            arm(LITE | MAML, 2, inner_steps=(1, 5, 10))
-            + arm(LITE | BMG, 2, inner_steps=(1, 5, 10), target_steps=(1, 5, 10)),
+            arm(LITE | MAML, inner_steps=(1, 5, 10), seed=range(2))
+            + arm(
+                LITE | BMG,
+                inner_steps=(1, 5, 10),
+                target_steps=(1, 5, 10),
+                seed=range(2),
+            ),
             stop={"meta_updates": 50},
         ),
         "paper": Scale(
-            arm(PAPER | MAML, 5, inner_steps=(1, 5, 10, 15, 20))
-            + arm(PAPER | BMG, 5, inner_steps=(1, 5, 10), target_steps=(1, 5, 10)),
+            arm(PAPER | MAML, inner_steps=(1, 5, 10, 15, 20), seed=range(5))
+            + arm(
+                PAPER | BMG,
+                inner_steps=(1, 5, 10),
+                target_steps=(1, 5, 10),
+                seed=range(5),
+            ),
             stop={"meta_updates": 500},
         ),
     },

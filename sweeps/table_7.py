@@ -12,7 +12,7 @@ from bmg_sweeps.grid import (
     Select,
     Sweep,
     Symbol,
-    product,
+    arm,
 )
 
 BMG = {"update_kind": "bmg", "adapted": "weights"}
@@ -33,19 +33,16 @@ LITE = {"data_set": "omniglot", "num_ways": 20, "num_shots": 1, "num_queries": 1
 PAPER = {"data_set": "mini_imagenet", "evaluation_interval": 2_500}
 
 
-def arm(values, seeds, **axes):
-    """Combines a method's values with every combination of what tunes it."""
-    return tuple(values | point for point in product(**axes, seed=range(seeds)))
-
-
 def maml(scale, seeds, kinds=tuple(FOMAML), adapted=tuple(ANIL), **axes):
     """MAML, its first-order approximation, and both with only the head adapted."""
-    return arm(scale | MAML, seeds, update_kind=kinds, adapted=adapted, **axes)
+    return arm(
+        scale | MAML, update_kind=kinds, adapted=adapted, **axes, seed=range(seeds)
+    )
 
 
 def bmg(scale, seeds, directions=tuple(KL), **axes):
     """BMG, with both directions of the matching function."""
-    return arm(scale | BMG, seeds, matching_function=directions, **axes)
+    return arm(scale | BMG, matching_function=directions, **axes, seed=range(seeds))
 
 
 RATES = {"meta_learning_rate": (1e-3, 1e-4)}

@@ -140,3 +140,10 @@ def test_a_method_is_known_by_its_values_and_described_by_what_tunes_it(
     """The first method whose values a point has is its own; else it is "other"."""
     assert grid.method_of(SWEEP, values) == method
     assert grid.describe(SWEEP, values) == description
+
+
+def test_an_arm_has_its_values_in_every_combination():
+    """In the order of `product`; the axes win over a value of the same name."""
+    made = grid.arm({"kind": "a", "rate": 1}, rate=(2, 3), seed=range(2))
+    expected = [(rate, seed) for rate in (2, 3) for seed in range(2)]
+    assert made == tuple({"kind": "a", "rate": r, "seed": s} for r, s in expected)
