@@ -1,0 +1,98 @@
+"""Two-colors at full length, on two cores: one rate and three seeds of what it claims.
+
+Claim: MG without entropy in its meta-objective collapses, BMG earns the more the longer
+its targets are, and a target that follows the meta-learned rule to its end degenerates.
+"""
+
+from bmg_sweeps.grid import (
+    Claim,
+    Curve,
+    Method,
+    Quantity,
+    Scale,
+    Select,
+    Sweep,
+    arm,
+)
+
+FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
+MG = {"update_kind": "meta_gradient", "inner_steps": 7, "target_steps": 1}
+
+
+def bmg(inner_steps, target_steps, **values):
+    """BMG with the paper's choices, but for those named."""
+    return {
+        "update_kind": "bootstrapped_meta_gradient",
+        "inner_steps": inner_steps,
+        "target_steps": target_steps,
+        "target_weight": "meta_entropy_weight",
+        "meta_entropy_weight": 0.0,
+        "matching_function": "policy_kl",
+    } | values
+
+
+K_AND_L = ((1, 1), (1, 7), (3, 7), (7, 2), (7, 7), (7, 9))
+AGENTS = {
+    "fixed ε=0.1": FIXED | {"entropy_weight": 0.1},
+    "fixed ε=0.2": FIXED | {"entropy_weight": 0.2},
+    "MG K=7": MG | {"meta_entropy_weight": 0.0},
+    "MG + entropy K=7": MG | {"meta_entropy_weight": 0.1},
+} | {f"BMG K={k} L={n}": bmg(k, n) for k, n in K_AND_L}
+ABLATIONS = {
+    "K=1 L=7, rule only": bmg(1, 7, target_weight="meta_learned_weight"),
+    "K=1 L=7 + entropy": bmg(1, 7, meta_entropy_weight=0.1),
+    "K=1 L=7, KL-2": bmg(1, 7, matching_function="reverse_policy_kl"),
+    "K=1 L=7, KL-S": bmg(1, 7, matching_function="symmetric_policy_kl"),
+}
+CLAIMS = (
+    ("Entropy in MG's meta-objective helps", "MG + entropy K=7", "MG K=7"),
+    ("MG with entropy is better than fixed", "MG + entropy K=7", "fixed ε=0.1"),
+    ("BMG is better than MG with entropy", "BMG K=1 L=7", "MG + entropy K=7"),
+    ("BMG is better than fixed", "BMG K=1 L=7", "fixed ε=0.1"),
+    ("Longer targets help, at K=1", "BMG K=1 L=7", "BMG K=1 L=1"),
+    ("Longer targets help, at K=7", "BMG K=7 L=9", "BMG K=7 L=2"),
+    ("Longer backpropagation helps, at L=7", "BMG K=7 L=7", "BMG K=1 L=7"),
+    ("The rule for all steps degenerates", "BMG K=1 L=7", "K=1 L=7, rule only"),
+    ("KL-1 is better than KL-2", "BMG K=1 L=7", "K=1 L=7, KL-2"),
+    ("KL-1 is better than KL-S", "BMG K=1 L=7", "K=1 L=7, KL-S"),
+)
+
+SWEEP = Sweep(
+    title="Two-colors: a check at full length",
+    trainer="two_colors_actor_critic",
+    scales={
+        "lite": Scale(
+            tuple(
+                point
+                for agents in (AGENTS, ABLATIONS)
+                for seed in range(3)
+                for values in agents.values()
+                for point in arm(values, seed=(seed,))
+            ),
+            stop={"env_steps": 10_000_000},
+        )
+    },
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
+    methods={
+        name: Method(values, tuned={}) for name, values in (AGENTS | ABLATIONS).items()
+    },
+    curves=(
+        Curve(
+            title="Total reward",
+            metric="total_reward",
+            label="total reward",
+            methods=(*AGENTS,),
+        ),
+        Curve(
+            title="Total reward, ablations",
+            metric="total_reward",
+            label="total reward",
+            methods=("BMG K=1 L=7", *ABLATIONS),
+        ),
+    ),
+    claims=tuple(
+        Claim(text=text, more=Quantity(method=more), less=Quantity(method=less))
+        for text, more, less in CLAIMS
+    ),
+    anchors="two_colors_total_reward",
+)
