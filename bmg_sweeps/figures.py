@@ -29,7 +29,8 @@ def draw(
         results: what was selected, on each axis; curves are drawn on the first.
 
     Returns:
-        A PNG file. Lines are means over seeds, bands one standard deviation around.
+        A PNG file. Lines are means over seeds, bands one standard deviation around; a
+        shaded range reaches from the mean of one column to that of another.
         Best is at the last budget that any configuration has reached.
     """
     sweep, result = chosen.sweep, results[0]

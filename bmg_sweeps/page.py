@@ -88,6 +88,7 @@ def page(
         facts=_facts(chosen, trained, statuses, said),
         warnings=_warnings(chosen, statuses, provenance.notes),
         data=_json(data),
+        has_ranges=any(panel["is_range"] for panel in data["panels"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
         points=[_view(t) for t in _points_tables(chosen, trained, statuses)],

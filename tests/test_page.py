@@ -511,6 +511,8 @@ def test_a_range_is_filled_from_one_end_to_the_other(view):
     assert line["name"].startswith("B ")
     assert " to %{customdata" in line["hovertemplate"]
     assert len(lines(shown, 1)) == 2  # The other panel has both methods.
+    assert "shaded range" in shown.locator("#curves .note").last.inner_text()
+    assert "shaded range" not in write(complete())
 
 
 def test_without_curves_of_configurations_there_are_none_to_choose(view):
