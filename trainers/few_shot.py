@@ -28,7 +28,6 @@ import contextlib
 import dataclasses
 import functools
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -40,7 +39,7 @@ import jax.numpy as jnp
 import optax
 
 from bmg_sweeps.core import diagnostics
-from bmg_sweeps.core.config import require, structure
+from bmg_sweeps.core.config import require, require_choices, require_unused, structure
 from bmg_sweeps.tasks import data_sets, episodes
 from trainers import _few_shot_data as data
 from trainers import _few_shot_learner as learners
@@ -104,13 +103,9 @@ def check(config: Config) -> None:
     every = config.record_interval
     multiple = f"a multiple of record_interval = {every}"
     require(config, ("evaluation_interval",), lambda v: v % every == 0, multiple)
-    for field, choices in _CHOICES.items():
-        holds = functools.partial(operator.contains, choices)
-        require(config, (field,), holds, f"one of {', '.join(choices)}")
+    require_choices(config, _CHOICES)
     if config.update_kind != update_kinds.bmg.__name__:
-        for field, unused in _UNUSED_WITHOUT_TARGET.items():
-            holds = functools.partial(operator.eq, unused)
-            require(config, (field,), holds, f"{unused!r}, where there is no target")
+        require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
 
 def provenance(config: Config) -> dict[str, Any]:

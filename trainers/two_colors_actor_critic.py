@@ -20,7 +20,6 @@ Differs from the paper, or goes beyond what it says:
 import contextlib
 import dataclasses
 import functools
-import operator
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,7 +31,7 @@ import optax
 
 from bmg_sweeps.core import matching, networks, targets
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.core.config import require, structure
+from bmg_sweeps.core.config import require, require_choices, require_unused, structure
 from bmg_sweeps.environments import two_colors_statistics
 from trainers import _two_colors_agent as agent
 from trainers import _two_colors_targets
@@ -95,14 +94,11 @@ def check(config: Config) -> None:
     require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
     most += 1 - config.target_steps
     require(config, ("inner_steps",), lambda v: v <= most, f"at most {most} at this L")
-    for field, choices in _CHOICES.items():
-        holds = functools.partial(operator.contains, choices)
-        require(config, (field,), holds, f"one of {', '.join(choices)}")
+    require_choices(config, _CHOICES)
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         last = _two_colors_targets.last_rollout.__name__
-        for field, unused in (("target_steps", 1), ("target_rollout", last)):
-            holds = functools.partial(operator.eq, unused)
-            require(config, (field,), holds, f"{unused!r}, where there is no target")
+        unused = {"target_steps": 1, "target_rollout": last}
+        require_unused(config, unused, "there is no target")
 
 
 @contextlib.contextmanager

@@ -20,7 +20,6 @@ Differs from the paper, or goes beyond what it says:
 import contextlib
 import dataclasses
 import functools
-import operator
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,7 +31,7 @@ import optax
 
 from bmg_sweeps.core import epsilon_greedy, networks
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.core.config import require, structure
+from bmg_sweeps.core.config import require, require_choices, require_unused, structure
 from bmg_sweeps.environments import two_colors_statistics
 from trainers import _two_colors_q_agent as agent
 
@@ -93,13 +92,9 @@ def check(config: Config) -> None:
     require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
     most = two_colors_statistics.RECORD_EVERY
     require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
-    for field, choices in _CHOICES.items():
-        holds = functools.partial(operator.contains, choices)
-        require(config, (field,), holds, f"one of {', '.join(choices)}")
+    require_choices(config, _CHOICES)
     if config.update_kind != bootstrapped_meta_gradient.__name__:
-        for field, unused in _UNUSED_WITHOUT_TARGET.items():
-            holds = functools.partial(operator.eq, unused)
-            require(config, (field,), holds, f"{unused!r}, where there is no target")
+        require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
 
 @contextlib.contextmanager

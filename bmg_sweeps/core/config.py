@@ -8,7 +8,7 @@ combination compiles once.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 
@@ -56,3 +56,34 @@ def require(
         value = getattr(config, field)
         if not holds(value):
             raise ValueError(f"{field} = {value!r}: expected {expected}")
+
+
+def require_choices(config: Any, choices: Mapping[str, Collection[str]]) -> None:
+    """Checks fields that name what is run.
+
+    Args:
+        config: of one point, with plain Python values.
+        choices: of each such field, the names it may have.
+
+    Raises:
+        ValueError: a value is none of them; as `require`.
+    """
+    for field, of_field in choices.items():
+        expected = f"one of {', '.join(of_field)}"
+        require(config, (field,), lambda v, of=of_field: v in of, expected)
+
+
+def require_unused(config: Any, unused: Mapping[str, Any], where: str) -> None:
+    """Checks fields without effect, so that no two points run the same.
+
+    Args:
+        config: of one point, with plain Python values.
+        unused: of each such field, the value that it must have.
+        where: when they are without effect.
+
+    Raises:
+        ValueError: a field has another value; as `require`.
+    """
+    for field, value in unused.items():
+        expected = f"{value!r}, where {where}"
+        require(config, (field,), lambda v, unused=value: v == unused, expected)
