@@ -67,7 +67,7 @@ def selected(options, chosen, trained) -> list[selection.Score]:
         one = result.left_out[0]
         raise errors.UserError(
             f"{budget}: no configuration is complete there; "
-            f"{one.method} {grid.describe(chosen.sweep, one.configuration.values)}, "
+            f"{grid.name(chosen.sweep, one.configuration.values)}, "
             f"{one.reason}"
         )
     result = selection.with_tests(options.storage, chosen.sweep, trained, result)

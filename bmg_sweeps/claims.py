@@ -89,13 +89,12 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
         values = _readings(chosen, quantity, members, amount)
         if isinstance(values, str):
             return f"{quantity.method}: {values}"
-    described = grid.describe(sweep, score.configuration.values)
-    parts = [quantity.method, described]
+    parts = [grid.name(sweep, score.configuration.values)]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
     parts += [f"at {tables.amount(amount)}"] if quantity.at < 1 else []
     return _Reading(
-        what=" ".join(filter(None, parts)),
+        what=" ".join(parts),
         by_seed=selection.by_seed(rule.over, score.points, values),
         points=frozenset(p.id for p in score.points),
     )

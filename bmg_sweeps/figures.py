@@ -3,6 +3,7 @@
 import io
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -30,7 +31,8 @@ def draw(
 
     Returns:
         A PNG file. Lines are means over seeds, bands one standard deviation around; a
-        shaded range reaches from the mean of one column to that of another.
+        shaded range reaches from the mean of one column to that of another. Panels of
+        one label have one scale.
         Best is at the last budget that any configuration has reached.
     """
     sweep, result = chosen.sweep, results[0]
@@ -38,24 +40,23 @@ def draw(
     best = [score for score in result.best if score.budget == last]
     by_id = {one.point.id: one for one in trained}
     shown = curves.panels(sweep)
-    figure, panels = pyplot.subplots(
-        1, len(shown), figsize=(7 * len(shown), 4.5), squeeze=False
-    )
-    for panel, curve in zip(panels[0], shown, strict=True):
+    figure, panels = _panels(len(shown))
+    for panel, curve in zip(panels, shown, strict=True):
         if isinstance(curve, grid.Best):
             _draw_best(panel, chosen, results, curve)
             continue
         drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
         for score, color in zip(drawn, itertools.cycle(_COLORS), strict=False):
             members = [by_id[p.id] for p in score.points]
-            values = grid.describe(sweep, score.configuration.values)
-            label = f"{score.method}: {values}, {len(members)} seeds"
+            name = grid.name(sweep, score.configuration.values)
+            label = f"{name}, {len(members)} seeds"
             _draw_line(panel, result.axis, curve, chosen.stop, members, color, label)
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
         panel.grid(alpha=0.3)
         if drawn:
             panel.legend(fontsize=7)
+    _share_y(panels)
     scale = chosen.choice.scale
     figure.suptitle(f"{sweep.title} (scale {scale}; best of each method)")
     figure.tight_layout()
@@ -63,6 +64,28 @@ def draw(
     figure.savefig(buffer, format="png", dpi=120)
     pyplot.close(figure)
     return buffer.getvalue()
+
+
+def _panels(number: int) -> tuple[Any, list[Any]]:
+    """Makes a figure of so many panels, in rows that a page is wide enough for."""
+    columns = number if number <= 3 else 2
+    rows = -(-number // columns)
+    figure, panels = pyplot.subplots(
+        rows, columns, figsize=(7 * columns, 4.5 * rows), squeeze=False
+    )
+    for panel in panels.flat[number:]:
+        panel.remove()
+    return figure, list(panels.flat[:number])
+
+
+def _share_y(panels: Sequence[Any]) -> None:
+    """Gives all panels of one label the range of values that they have together."""
+    drawn = [panel for panel in panels if panel.has_data()]
+    for label in {panel.get_ylabel() for panel in drawn}:
+        alike = [panel for panel in drawn if panel.get_ylabel() == label]
+        lows, highs = zip(*(panel.get_ylim() for panel in alike), strict=True)
+        for panel in alike:
+            panel.set_ylim(min(lows), max(highs))
 
 
 def _draw_best(panel, chosen, results, shown: grid.Best) -> None:

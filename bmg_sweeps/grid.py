@@ -383,6 +383,19 @@ def describe(sweep: Sweep, values: Values) -> str:
     return " ".join(f"{s.text}={s.shown(values[f])}" for f, s in symbols.items())
 
 
+def name(sweep: Sweep, values: Values) -> str:
+    """Names a configuration: its method, and what `describe` says of it.
+
+    Args:
+        sweep: whose methods are meant.
+        values: all values of the configuration.
+
+    Returns:
+        Such as "BMG K=7 L=2"; the method alone where it has no other configuration.
+    """
+    return f"{method_of(sweep, values)} {describe(sweep, values)}".rstrip()
+
+
 def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
     """Makes symbols of those that are plain text, by field."""
     return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}

@@ -199,7 +199,7 @@ _LUKETINA = "Luketina et al. (2022), Table 1; 10 seeds"
 ANCHORS = {
     "two_colors_total_reward": (
         Anchor("fixed ε", 10e6, 1.24e6, 0.09e6, _LUKETINA),
-        Anchor("MG", 10e6, 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
+        Anchor("MG + entropy", 10e6, 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
         Anchor("BMG", 10e6, 1.74e6, 0.03e6, _LUKETINA),
         Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
         Anchor("random policy", 10e6, -0.386e6, None, "value iteration"),

@@ -196,8 +196,8 @@ class _Leader:
                 sign = 1 if sweep.select.mode == "max" else -1
                 best = max(result.best, key=lambda s: sign * s.estimate.mean)
                 return (
-                    f"best at {tables.amount(budget)} {self._axis}: {best.method} "
-                    f"{grid.describe(sweep, best.configuration.values)}, "
+                    f"best at {tables.amount(budget)} {self._axis}: "
+                    f"{grid.name(sweep, best.configuration.values)}, "
                     f"{sweep.select.metric} {tables.short(best.estimate)}"
                 )
         return ""

@@ -94,5 +94,4 @@ SWEEP = Sweep(
         Claim(text=text, more=Quantity(method=more), less=Quantity(method=less))
         for text, more, less in CLAIMS
     ),
-    anchors="two_colors_total_reward",
 )

@@ -437,3 +437,32 @@ def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
         is_blueish = (pixels[..., 2] - pixels[..., 0] > 40) & (pixels[..., 0] < 200)
         areas.append([half.sum() for half in np.split(is_blueish, 2, axis=1)])
     assert areas[0][0] > 3 * areas[1][0]
+
+
+def test_panels_of_one_label_have_one_scale(complete, monkeypatch):
+    """B's rewards, 7 to 12, are drawn on the scale of A's, to 1,200; weights are not.
+
+    Four panels are two rows of two.
+    """
+    drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+    curve = grid.Curve(title="Reward", metric="reward", label="reward")
+    weight = grid.Curve(title="Weight", metric="weight", label="weight")
+    of_b = dataclasses.replace(curve, methods=("B",))
+    shown = (curve, of_b, weight, weight)
+    draw(*load(complete, dataclasses.replace(SWEEP, curves=shown)))
+    panels = drawn[0].axes
+    assert panels[0].get_ylim() == panels[1].get_ylim()
+    assert panels[0].get_ylim() != panels[2].get_ylim()
+    (top, right, below, _) = (panel.get_position() for panel in panels)
+    assert top.y0 == right.y0 > below.y1
+    assert top.x0 == below.x0
+
+
+def test_a_method_of_one_configuration_has_its_name_alone(complete):
+    """Where nothing tells its configurations apart."""
+    method = grid.Method(SWEEP.methods["A"].values, tuned={})
+    sweep = dataclasses.replace(SWEEP, methods=SWEEP.methods | {"A": method})
+    values = load(complete, sweep)[1][0].point.values
+    assert grid.name(sweep, values) == "A"
+    assert grid.name(SWEEP, values).startswith("A ")

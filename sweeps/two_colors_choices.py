@@ -1,0 +1,86 @@
+"""Two-colors: what the choices matter that the paper leaves to its reader.
+
+Each agent as it is shipped, and with one thing changed: the n of the n-step return and
+the agent's rate α, the weight of the critic's loss (2 is a square without its ½), the
+meta-learning rate β, and for BMG the scale of the divergence and the data of the
+target's last step.
+"""
+
+from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, arm
+
+AGENT = {"learning_rate": 0.1, "return_steps": 1, "value_weight": 1.0}
+META = {"meta_learning_rate": 3e-4}
+TARGET = {"matching_weight": 16.0, "target_rollout": "last_rollout"}
+FIXED = AGENT | {
+    "update_kind": "fixed_entropy_weight",
+    "inner_steps": 1,
+    "target_steps": 1,
+    "entropy_weight": 0.2,
+}
+MG = (AGENT | META) | {
+    "update_kind": "meta_gradient",
+    "inner_steps": 7,
+    "target_steps": 1,
+    "meta_entropy_weight": 0.1,
+}
+BMG = (AGENT | META | TARGET) | {
+    "update_kind": "bootstrapped_meta_gradient",
+    "inner_steps": 1,
+    "target_steps": 7,
+    "meta_entropy_weight": 0.0,
+}
+
+AGENT_CHOICES = {
+    "": {},
+    ", ε_TD=2": {"value_weight": 2.0},
+    ", α=0.05": {"learning_rate": 0.05},
+    ", n=2": {"return_steps": 2},
+    ", n=16 α=0.03": {"return_steps": 16, "learning_rate": 0.03},
+}
+META_CHOICES = {
+    ", β=1e-3": {"meta_learning_rate": 1e-3},
+    ", β=1e-4": {"meta_learning_rate": 1e-4},
+}
+TARGET_CHOICES = {
+    ", mean KL": {"matching_weight": 1.0},
+    ", next rollout": {"target_rollout": "next_rollout"},
+}
+METHODS = {
+    agent + choice: shipped | changed
+    for agent, shipped, choices in (
+        ("fixed ε=0.2", FIXED, AGENT_CHOICES),
+        ("MG + entropy K=7", MG, AGENT_CHOICES | META_CHOICES),
+        ("BMG K=1 L=7", BMG, AGENT_CHOICES | META_CHOICES | TARGET_CHOICES),
+    )
+    for choice, changed in choices.items()
+}
+
+
+def panel(agent):
+    """The curves of one agent."""
+    return Curve(
+        title=agent,
+        metric="total_reward",
+        label="total reward",
+        methods=tuple(name for name in METHODS if name.startswith(agent)),
+    )
+
+
+SWEEP = Sweep(
+    title="Two-colors: choices that the paper leaves open",
+    trainer="two_colors_actor_critic",
+    scales={
+        "lite": Scale(
+            tuple(
+                point
+                for seed in range(3)
+                for values in METHODS.values()
+                for point in arm(values, seed=(seed,))
+            ),
+            stop={"env_steps": 4_000_000},
+        )
+    },
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 4}),
+    methods={name: Method(values, tuned={}) for name, values in METHODS.items()},
+    curves=(panel("fixed ε=0.2"), panel("MG + entropy K=7"), panel("BMG K=1 L=7")),
+)
