@@ -2,8 +2,8 @@
 
 Each agent as it is shipped, and with one thing changed: the n of the n-step return and
 the agent's rate α, the weight of the critic's loss (2 is a square without its ½), the
-meta-learning rate β, and for BMG the scale of the divergence and the data of the
-target's last step.
+meta-learning rate β, for MG the K, and for BMG the scale of the divergence and the data
+of the target's last step.
 """
 
 from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, arm
@@ -38,8 +38,14 @@ AGENT_CHOICES = {
     ", n=16 α=0.03": {"return_steps": 16, "learning_rate": 0.03},
 }
 META_CHOICES = {
+    "": {},
+    ", α=0.05": {"learning_rate": 0.05},
     ", β=1e-3": {"meta_learning_rate": 1e-3},
     ", β=1e-4": {"meta_learning_rate": 1e-4},
+}
+MG_CHOICES = {
+    ", K=1": {"inner_steps": 1},
+    ", K=3": {"inner_steps": 3},
 }
 TARGET_CHOICES = {
     ", mean KL": {"matching_weight": 1.0},
@@ -49,7 +55,7 @@ METHODS = {
     agent + choice: shipped | changed
     for agent, shipped, choices in (
         ("fixed ε=0.2", FIXED, AGENT_CHOICES),
-        ("MG + entropy K=7", MG, AGENT_CHOICES | META_CHOICES),
+        ("MG + entropy", MG, META_CHOICES | MG_CHOICES),
         ("BMG K=1 L=7", BMG, AGENT_CHOICES | META_CHOICES | TARGET_CHOICES),
     )
     for choice, changed in choices.items()
@@ -82,5 +88,5 @@ SWEEP = Sweep(
     },
     select=Select(metric="total_reward", mode="max", budgets={"env_steps": 4}),
     methods={name: Method(values, tuned={}) for name, values in METHODS.items()},
-    curves=(panel("fixed ε=0.2"), panel("MG + entropy K=7"), panel("BMG K=1 L=7")),
+    curves=(panel("fixed ε=0.2"), panel("MG + entropy"), panel("BMG K=1 L=7")),
 )
