@@ -31,19 +31,17 @@ BMG = (AGENT | META | TARGET) | {
 }
 
 AGENT_CHOICES = {
-    "": {},
     ", ε_TD=2": {"value_weight": 2.0},
     ", α=0.05": {"learning_rate": 0.05},
     ", n=2": {"return_steps": 2},
     ", n=16 α=0.03": {"return_steps": 16, "learning_rate": 0.03},
 }
 META_CHOICES = {
-    "": {},
-    ", α=0.05": {"learning_rate": 0.05},
     ", β=1e-3": {"meta_learning_rate": 1e-3},
     ", β=1e-4": {"meta_learning_rate": 1e-4},
 }
 MG_CHOICES = {
+    ", α=0.05": AGENT_CHOICES[", α=0.05"],
     ", K=1": {"inner_steps": 1},
     ", K=3": {"inner_steps": 3},
 }
@@ -58,7 +56,7 @@ METHODS = {
         ("MG + entropy", MG, META_CHOICES | MG_CHOICES),
         ("BMG K=1 L=7", BMG, AGENT_CHOICES | META_CHOICES | TARGET_CHOICES),
     )
-    for choice, changed in choices.items()
+    for choice, changed in ({"": {}} | choices).items()
 }
 
 
@@ -77,12 +75,7 @@ SWEEP = Sweep(
     trainer="two_colors_actor_critic",
     scales={
         "lite": Scale(
-            tuple(
-                point
-                for seed in range(3)
-                for values in METHODS.values()
-                for point in arm(values, seed=(seed,))
-            ),
+            tuple(p for values in METHODS.values() for p in arm(values, seed=range(3))),
             stop={"env_steps": 4_000_000},
         )
     },

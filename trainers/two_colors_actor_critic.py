@@ -96,9 +96,7 @@ def check(config: Config) -> None:
     require(config, ("inner_steps",), lambda v: v <= most, f"at most {most} at this L")
     require_choices(config, _CHOICES)
     if config.update_kind != bootstrapped_meta_gradient.__name__:
-        last = _two_colors_targets.last_rollout.__name__
-        unused = {"target_steps": 1, "target_rollout": last}
-        require_unused(config, unused, "there is no target")
+        require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
 
 @contextlib.contextmanager
@@ -346,4 +344,8 @@ _CHOICES = {
     "matching_function": ("policy_kl", "reverse_policy_kl", "symmetric_policy_kl"),
     "target_weight": _two_colors_targets.WEIGHTS,
     "target_rollout": _two_colors_targets.ROLLOUTS,
+}
+_UNUSED_WITHOUT_TARGET = {
+    "target_steps": 1,
+    "target_rollout": _two_colors_targets.last_rollout.__name__,
 }
