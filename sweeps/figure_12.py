@@ -52,8 +52,8 @@ SWEEP = Sweep(
     title="Two-colors with Q(λ): meta-learned exploration schedules",
     trainer="two_colors_q_lambda",
     scales={
-        "smoke": Scale(grid(2, (1, 16)), stop={"env_steps": 100_000}),
-        "lite": Scale(grid(3, (1, 16)), stop={"env_steps": 2_000_000}),
+        "smoke": Scale(grid(2, (1, 128)), stop={"env_steps": 100_000}),
+        "lite": Scale(grid(3, (1, 128)), stop={"env_steps": 2_000_000}),
         "paper": Scale(grid(50, L), stop={"env_steps": 10_000_000}),
     },
     select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
@@ -65,19 +65,19 @@ SWEEP = Sweep(
     ),
     claims=(
         Claim(
-            text="With L = 16, exploration rises more after a switch than with L = 1",
-            more=Quantity(method="policy L=16", **RANGE),
+            text="With L = 128, exploration rises more after a switch than with L = 1",
+            more=Quantity(method="policy L=128", **RANGE),
             less=Quantity(method="policy L=1", **RANGE),
         ),
         Claim(
-            text="L = 16 earns more than L = 1",
-            more=Quantity(method="policy L=16"),
+            text="L = 128 earns more than L = 1",
+            more=Quantity(method="policy L=128"),
             less=Quantity(method="policy L=1"),
         ),
         Claim(
-            text="'Value' matching can earn more than policy matching, L = 16",
-            more=Quantity(method="value L=16"),
-            less=Quantity(method="policy L=16"),
+            text="'Value' matching can earn more than policy matching, L = 128",
+            more=Quantity(method="value L=128"),
+            less=Quantity(method="policy L=128"),
         ),
     ),
 )

@@ -35,8 +35,8 @@ SWEEP = Sweep(
     title="Two-colors with Q(λ): total reward with fixed and meta-learned exploration",
     trainer="two_colors_q_lambda",
     scales={
-        "smoke": Scale(grid(2, (0.1,), (16,)), stop={"env_steps": 100_000}),
-        "lite": Scale(grid(3, (0.1, 0.03), (16,)), stop={"env_steps": 2_000_000}),
+        "smoke": Scale(grid(2, (0.1,), (128,)), stop={"env_steps": 100_000}),
+        "lite": Scale(grid(3, (0.3, 0.1), (128,)), stop={"env_steps": 2_000_000}),
         "paper": Scale(
             grid(50, EPSILONS, (1, 4, 16, 32, 128)), stop={"env_steps": 10_000_000}
         ),

@@ -50,7 +50,7 @@ SWEEP = dataclasses.replace(
     claims=(
         Claim(
             text="MG shrinks the range over time",
-            more=Quantity(method="MG", **RANGE, at=0.1),
+            more=Quantity(method="MG", **RANGE, at=0.02),
             less=Quantity(method="MG", **RANGE),
         ),
         Claim(

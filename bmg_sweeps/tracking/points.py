@@ -95,7 +95,7 @@ def _describe(storage, point, record, uses) -> Run:
         id=point.id,
         group=configuration.id,
         job_type=point.trainer,
-        name=f"{method}: {grid.describe(sweep, configuration.values)} {over}"[:128],
+        name=f"{grid.name(sweep, configuration.values)} {over}"[:128],
         notes="python -m bmg_sweeps " + shlex.join(words),
         tags=tuple(sorted(tags)),
         config=point.values | {"configuration": configuration.id, "method": method},
