@@ -53,7 +53,7 @@ SWEEP = Sweep(
     trainer="two_colors_q_lambda",
     scales={
         "smoke": Scale(grid(2, (1, 128)), stop={"env_steps": 100_000}),
-        "lite": Scale(grid(3, (1, 128)), stop={"env_steps": 2_000_000}),
+        "lite": Scale(grid(3, (1, 16, 128)), stop={"env_steps": 2_000_000}),
         "paper": Scale(grid(50, L), stop={"env_steps": 10_000_000}),
     },
     select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
@@ -75,9 +75,9 @@ SWEEP = Sweep(
             less=Quantity(method="policy L=1"),
         ),
         Claim(
-            text="'Value' matching can earn more than policy matching, L = 128",
-            more=Quantity(method="value L=128"),
-            less=Quantity(method="policy L=128"),
+            text="'Value' matching can earn more than policy matching, L = 16",
+            more=Quantity(method="value L=16"),
+            less=Quantity(method="policy L=16"),
         ),
     ),
 )
