@@ -41,9 +41,10 @@ def table(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> list
     rows = [_row(chosen, claim, best, by_id, last) for claim in chosen.sweep.claims]
     seeds = f"{chosen.sweep.select.over[0]}s"
     notes = (
-        f"Of what is best of each method at {tables.amount(last)} {result.axis}: mean "
-        f"± standard deviation over {seeds}, and 95 % intervals of the difference by "
-        f"Student's t, of pairs where both are of the same runs, else by Welch.",
+        f"Of what is best of each method at {tables.amount(last)} {result.axis}, "
+        f"chosen by the same {seeds}: mean ± standard deviation over them, and 95 % "
+        f"intervals of the difference by Student's t, of pairs where both are of the "
+        f"same runs, else by Welch.",
     )
     columns = ("claim", "by our points", "difference", "more", "less")
     return [Table("What the paper claims", columns, tuple(rows), notes)]
@@ -80,8 +81,8 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
     if score is None:
         return f"no configuration of {quantity.method} is complete"
     rule, sweep = chosen.sweep.select, chosen.sweep
-    members, amount = [by_id[p.id] for p in score.points], quantity.at * last
-    if quantity.metric is None and rule.test and quantity.at == 1:
+    members, amount = [by_id[p.id] for p in score.points], quantity.at or last
+    if rule.test and (quantity.metric, quantity.at, quantity.last) == (None,) * 3:
         values = score.test_values
         if score.test is None:
             return f"{quantity.method}: not every seed has {rule.test}"
@@ -92,7 +93,8 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
     parts = [grid.name(sweep, score.configuration.values)]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
-    parts += [f"at {tables.amount(amount)}"] if quantity.at < 1 else []
+    parts += [f"at {tables.amount(amount)}"] if quantity.at else []
+    parts += [f"over {tables.amount(quantity.last)}"] if quantity.last else []
     return _Reading(
         what=" ".join(parts),
         by_seed=selection.by_seed(rule.over, score.points, values),

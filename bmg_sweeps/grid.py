@@ -225,18 +225,19 @@ class Quantity:
     method: str  # Key of `Sweep.methods`.
     metric: str | None = None  # Column; None is the one that decides, or its test.
     minus: str | None = None  # Column that is taken off it.
-    at: float = 1.0  # Fraction of the last budget of the first axis.
+    at: float | None = None  # Amount of the first axis; None is the last budget.
     last: float | None = None  # Training whose rows are averaged; None is one row.
 
     def __post_init__(self) -> None:
-        """Raises ValueError for names that are no text, and for no fraction."""
+        """Raises ValueError for names that are no text, and for no amounts."""
         expecting.text("method", self.method)
         for name in ("metric", "minus"):
             if getattr(self, name) is not None:
                 expecting.text(name, getattr(self, name))
-        is_fraction = expecting.is_amount(self.at) and self.at <= 1
-        expecting.that(is_fraction, "at", self.at, "a number above 0, at most 1")
-        expecting.amount_or_none("last", self.last)
+        has_columns = self.minus is None or self.metric is not None
+        expecting.that(has_columns, "minus", self.minus, "a metric to take it off")
+        for name in ("at", "last"):
+            expecting.amount_or_none(name, getattr(self, name))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

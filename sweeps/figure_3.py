@@ -18,7 +18,8 @@ from bmg_sweeps.grid import (
 FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
 BMG = {"update_kind": "bootstrapped_meta_gradient"}
 PAPER = {"trace_decay": 0.7}
-# The values of the authors' later study of the same setting, Luketina et al. (2022).
+# The values of the authors' later study of the same setting, Luketina et al. (2022),
+# which tries other rates of the agent, too, where ε is fixed.
 LATER = {"trace_decay": 0.9, "num_recent_rewards": 100, "meta_hidden_sizes": (128, 128)}
 TUNED = {"target_steps": "L", "matching_function": "μ"}
 EPSILONS = (0.3, 0.1, 0.03, 0.01)  # Candidates of the later study; not in the paper.

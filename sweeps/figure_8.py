@@ -1,7 +1,7 @@
 """Figure 8: total reward of every actor-critic in two-colors; Figure 2's points, apart.
 
-Claim: MG collapses for any K unless its meta-objective has entropy in it; BMG does not,
-and is the better the longer its targets (L) and its backpropagation (K) are.
+Claim: MG collapses for any K unless its meta-objective has entropy in it. BMG does not
+where its horizon K + L − 1 is long enough, and at one horizon a larger K is better.
 """
 
 import dataclasses
@@ -40,10 +40,16 @@ SWEEP = dataclasses.replace(
     claims=tuple(
         Claim(text=text, more=Quantity(method=more), less=Quantity(method=less))
         for text, more, less in (
-            *((f"MG K={k} collapses", f"MG + entropy K={k}", f"MG K={k}") for k in K),
+            *(
+                (f"MG K={k} lacks entropy", f"MG + entropy K={k}", f"MG K={k}")
+                for k in K
+            ),
             ("Longer targets help, at K=1", "BMG K=1 L=7", "BMG K=1 L=1"),
-            ("Longer backpropagation helps, at L=7", "BMG K=7 L=7", "BMG K=1 L=7"),
-            ("BMG K=1 L=7 is better than MG K=8", "BMG K=1 L=7", "MG K=8"),
+            ("K=3 is better than K=1, at one horizon", "BMG K=3 L=7", "BMG K=1 L=9"),
+            ("K=7 is better than K=3, at one horizon", "BMG K=7 L=3", "BMG K=3 L=7"),
+            ("So it is at a longer one", "BMG K=7 L=9", "BMG K=1 L=15"),
+            ("BMG is better than MG", "BMG K=1 L=7", "MG K=8"),
+            ("BMG is better than MG with entropy", "BMG K=1 L=7", "MG + entropy K=8"),
         )
     ),
     anchors=None,

@@ -3,7 +3,7 @@
 Each agent as it is shipped, and with one thing changed: the n of the n-step return and
 the agent's rate α, the weight of the critic's loss (2 is a square without its ½), the
 meta-learning rate β, for MG the K, and for BMG the scale of the divergence and the data
-of the target's last step.
+of the target's last step. It tests no claim of the paper.
 """
 
 from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, arm

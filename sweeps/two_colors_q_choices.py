@@ -2,7 +2,7 @@
 
 BMG with each matching function and three L; and one thing changed: the rates α of the
 agent and β of the meta-learner, and the values of the authors' later study of the same
-setting, Luketina et al. (2022).
+setting, Luketina et al. (2022). It tests no claim of the paper.
 """
 
 from bmg_sweeps import paths

@@ -86,6 +86,8 @@ def act_and_learn(
 
         x ← x − α Adam(EMA(−(δ γλ e + δ′ ∇q(s, a))))
 
+    Source: Flennerhag et al. (2022), Appendix B.3; Peng and Williams (1994), Fig. 1.
+
     Args:
         config: of one point.
         epsilon: ε(t).
@@ -95,7 +97,7 @@ def act_and_learn(
     Returns:
         The learner after them, and where it has been.
 
-    Gradient: none is meant to flow; callers stop it.
+    Gradient: not stopped here; callers stop it.
     """
     key, noise_key = jax.random.split(learner.key)
     step = functools.partial(_step, config, epsilon)

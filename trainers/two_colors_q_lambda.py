@@ -14,7 +14,9 @@ Differs from the paper, or goes beyond what it says:
 - The moving average of gradients, of agent and meta-learner, is corrected for its start
   and then given to Adam, which has moments of its own: Table 1 lists both.
 - Meta-updates follow each other every L steps. Target and learner are matched on the L
-  states that lie between, each with the ε of its own recent rewards.
+  states that lie between, each with the ε of its own recent rewards; those before the
+  start are 0. Neither L nor, for Figure 3, the matching function is stated.
+- A tie goes to the first of the best actions; initial weights are Haiku's.
 """
 
 import contextlib
@@ -196,6 +198,9 @@ def bootstrapped_meta_gradient(
         E_s μ(x̃, (x, w)): the greedy policy of q_x̃ against the ε_w-greedy one of q_x
 
     Source: Flennerhag et al. (2022), Eq. 2 and Appendix B.3, "BMG".
+
+    Gradient: reaches w through the ε of the states that are matched; none goes through
+    the agent's updates or q.
     """
 
     def target_bootstrap(meta_params, explorer):

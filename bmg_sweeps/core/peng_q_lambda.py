@@ -52,7 +52,7 @@ def errors(
     Raises:
         AssertionError: shapes are not these.
 
-    Gradient: none of its own; callers use the errors as constants.
+    Gradient: flows through all inputs; callers use the errors as constants.
     """
     chex.assert_rank([q_tm1, q_t, a_tm1, r_t, discount_t], [1, 1, 0, 0, 0])
     chex.assert_equal_shape([q_tm1, q_t])
@@ -78,7 +78,7 @@ def descent(
     Returns:
         What an optimizer is to descend, and the new trace.
 
-    Gradient: none of its own.
+    Gradient: flows through all inputs; callers take none.
     """
     faded = jax.tree.map(lambda e: decay * e, trace)
     descended = jax.tree.map(
