@@ -50,7 +50,7 @@ def panel(target_steps):
         title=f"Range of entropy weights, K=1 L={target_steps}",
         metric=RANGE["metric"],
         to=RANGE["minus"],
-        label="ε",
+        label="ε, line: after a flip",
         methods=(f"L={target_steps}", f"L={target_steps} + entropy"),
     )
 

@@ -66,7 +66,7 @@ SWEEP = Sweep(
     curves=(
         Curve(title="Total reward", metric="total_reward", label="total reward"),
         Curve(
-            title="Entropy weight over the last four reward cycles",
+            title="Entropy weight over four reward cycles, up to 6M steps",
             metric="entropy_weight",
             label="ε",
             until=6_000_000,  # As in the paper.

@@ -31,7 +31,7 @@ def panel(title, method):
         title=title,
         metric=RANGE["metric"],
         to=RANGE["minus"],
-        label="entropy of the policy (nats)",
+        label="entropy of the policy (nats), line: after a flip",
         methods=(method,),
     )
 
