@@ -41,13 +41,13 @@ SWEEP = dataclasses.replace(
         Claim(text=text, more=Quantity(method=more), less=Quantity(method=less))
         for text, more, less in (
             *(
-                (f"MG K={k} lacks entropy", f"MG + entropy K={k}", f"MG K={k}")
+                (f"Entropy helps MG K={k}", f"MG + entropy K={k}", f"MG K={k}")
                 for k in K
             ),
             ("Longer targets help, at K=1", "BMG K=1 L=7", "BMG K=1 L=1"),
             ("K=3 is better than K=1, at one horizon", "BMG K=3 L=7", "BMG K=1 L=9"),
             ("K=7 is better than K=3, at one horizon", "BMG K=7 L=3", "BMG K=3 L=7"),
-            ("So it is at a longer one", "BMG K=7 L=9", "BMG K=1 L=15"),
+            ("K=7 is better than K=1, at one horizon", "BMG K=7 L=9", "BMG K=1 L=15"),
             ("BMG is better than MG", "BMG K=1 L=7", "MG K=8"),
             ("BMG is better than MG with entropy", "BMG K=1 L=7", "MG + entropy K=8"),
         )
