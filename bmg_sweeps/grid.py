@@ -242,11 +242,14 @@ class Quantity:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a paper says, as a comparison that our own points can decide."""
+    """What a paper says, as a comparison that our own points can decide.
+
+    A method's name stands for what it attains: Quantity(method=name).
+    """
 
     text: str  # One sentence.
-    more: Quantity
-    less: Quantity
+    more: Quantity | str
+    less: Quantity | str
     are_equal: bool = False  # Whether it is that the two do not differ.
 
     def __post_init__(self) -> None:
@@ -254,8 +257,10 @@ class Claim:
         expecting.text("text", self.text)
         for name in ("more", "less"):
             value = getattr(self, name)
+            value = Quantity(method=value) if isinstance(value, str) else value
             is_quantity = isinstance(value, Quantity)
-            expecting.that(is_quantity, name, value, "Quantity(…)")
+            expecting.that(is_quantity, name, value, "Quantity(…) or a method's name")
+            object.__setattr__(self, name, value)
         expecting.that(
             isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
         )

@@ -198,7 +198,7 @@ _LUKETINA = "Luketina et al. (2022), Table 1; 10 seeds"
 # ("reward context"); the paper's own curves are not in its text.
 ANCHORS = {
     "two_colors_total_reward": (
-        Anchor("fixed ε", 10e6, 1.24e6, 0.09e6, _LUKETINA),
+        Anchor("fixed", 10e6, 1.24e6, 0.09e6, _LUKETINA),
         Anchor("MG + entropy", 10e6, 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
         Anchor("BMG", 10e6, 1.74e6, 0.03e6, _LUKETINA),
         Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
@@ -206,7 +206,7 @@ ANCHORS = {
     ),
     # There with λ = 0.9, 100 rewards as input, and two layers of 128 in the meta-net.
     "two_colors_q_lambda": (
-        Anchor("fixed ε, λ=0.9", 10e6, 0.58e6, 0.07e6, _LUKETINA),
+        Anchor("fixed, λ=0.9", 10e6, 0.58e6, 0.07e6, _LUKETINA),
         Anchor("BMG, λ=0.9", 10e6, 1.93e6, 0.03e6, _LUKETINA),
         Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
     ),

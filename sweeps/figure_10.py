@@ -5,16 +5,7 @@ entropy in the last step makes no significant difference to the return, and the
 meta-learned rule in its place drives the weight up, with a catastrophic loss.
 """
 
-from bmg_sweeps.grid import (
-    Claim,
-    Curve,
-    Method,
-    Quantity,
-    Scale,
-    Select,
-    Sweep,
-    arm,
-)
+from bmg_sweeps.grid import Claim, Curve, Method, Quantity, Scale, Select, Sweep, arm
 
 KINDS = {
     "": {"target_weight": "meta_entropy_weight", "meta_entropy_weight": 0.0},
@@ -86,15 +77,15 @@ SWEEP = Sweep(
         ),
         Claim(
             text="With L = 7, it makes no difference to the return",
-            more=Quantity(method="L=7 + entropy"),
-            less=Quantity(method="L=7"),
+            more="L=7 + entropy",
+            less="L=7",
             are_equal=True,
         ),
         *(
             Claim(
                 text=f"The rule for all steps, L = {n}, is a catastrophic loss",
-                more=Quantity(method="L=7"),
-                less=Quantity(method=f"L={n}, rule only"),
+                more="L=7",
+                less=f"L={n}, rule only",
             )
             for n in (1, 7)
         ),

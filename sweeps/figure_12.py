@@ -5,16 +5,7 @@ matching can do better than policy matching. The legends are not in the text: th
 of L are those of the authors' later study, and shorter ones.
 """
 
-from bmg_sweeps.grid import (
-    Claim,
-    Curve,
-    Method,
-    Quantity,
-    Scale,
-    Select,
-    Sweep,
-    arm,
-)
+from bmg_sweeps.grid import Claim, Curve, Method, Quantity, Scale, Select, Sweep, arm
 
 KIND = {"update_kind": "bootstrapped_meta_gradient"}
 MATCHING = {"policy": "policy_kl", "value": "value"}
@@ -75,13 +66,13 @@ SWEEP = Sweep(
         ),
         Claim(
             text="L = 128 earns more than L = 1",
-            more=Quantity(method="policy L=128"),
-            less=Quantity(method="policy L=1"),
+            more="policy L=128",
+            less="policy L=1",
         ),
         Claim(
             text="'Value' matching can earn more, L = 16 against policy's L = 128",
-            more=Quantity(method="value L=16"),
-            less=Quantity(method="policy L=128"),
+            more="value L=16",
+            less="policy L=128",
         ),
     ),
 )

@@ -4,16 +4,7 @@ Claim: agents that meta-learn their entropy weight earn more than the best fixed
 and with bootstrapped meta-gradients (BMG) more than with standard ones (MG).
 """
 
-from bmg_sweeps.grid import (
-    Claim,
-    Curve,
-    Method,
-    Quantity,
-    Scale,
-    Select,
-    Sweep,
-    arm,
-)
+from bmg_sweeps.grid import Claim, Curve, Method, Scale, Select, Sweep, arm
 
 FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
 MG = {"update_kind": "meta_gradient", "target_steps": 1, "meta_entropy_weight": 0.0}
@@ -58,7 +49,7 @@ SWEEP = Sweep(
     },
     select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
     methods={
-        "fixed ε": Method(FIXED, tuned={"entropy_weight": "ε"}),
+        "fixed": Method(FIXED, tuned={"entropy_weight": "ε"}),
         "MG": Method(MG, tuned={"inner_steps": "K"} | RATE),
         "MG + entropy": Method(MG_ENTROPY, tuned={"inner_steps": "K"} | RATE),
         "BMG": Method(BMG, tuned={"inner_steps": "K", "target_steps": "L"} | RATE),
@@ -74,16 +65,12 @@ SWEEP = Sweep(
         ),
     ),
     claims=tuple(
-        Claim(
-            text=f"{more} earns more than {less}",
-            more=Quantity(method=more),
-            less=Quantity(method=less),
-        )
+        Claim(text=f"{more} earns more than {less}", more=more, less=less)
         for more, less in (
-            ("BMG", "fixed ε"),
+            ("BMG", "fixed"),
             ("BMG", "MG"),
             ("BMG", "MG + entropy"),
-            ("MG + entropy", "fixed ε"),
+            ("MG + entropy", "fixed"),
         )
     ),
     anchors="two_colors_total_reward",

@@ -7,7 +7,7 @@ where its horizon K + L − 1 is long enough, and at one horizon a larger K is b
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Claim, Curve, Method, Quantity
+from bmg_sweeps.grid import Claim, Curve, Method
 
 FIGURE_2 = paths.load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())
@@ -38,7 +38,7 @@ SWEEP = dataclasses.replace(
         for title, of in PANELS.items()
     ),
     claims=tuple(
-        Claim(text=text, more=Quantity(method=more), less=Quantity(method=less))
+        Claim(text=text, more=more, less=less)
         for text, more, less in (
             *(
                 (f"Entropy helps MG K={k}", f"MG + entropy K={k}", f"MG K={k}")

@@ -8,7 +8,7 @@ larger K helps is said at one horizon, K + L − 1; those here differ.
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Claim, Curve, Method, Quantity, Scale, arm
+from bmg_sweeps.grid import Claim, Curve, Method, Scale, arm
 
 FIGURE_2 = paths.load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())
@@ -77,9 +77,6 @@ SWEEP = dataclasses.replace(
             methods=("BMG K=1 L=7", *ABLATIONS),
         ),
     ),
-    claims=tuple(
-        Claim(text=text, more=Quantity(method=more), less=Quantity(method=less))
-        for text, more, less in CLAIMS
-    ),
+    claims=tuple(Claim(text=text, more=more, less=less) for text, more, less in CLAIMS),
     anchors=None,
 )

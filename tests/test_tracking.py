@@ -101,7 +101,7 @@ def test_a_run_is_described_by_its_point(exported):
     (run,) = tracked.of_type(exported.runs[point.id], "run")
     config = dict(run["config"]["update"])
     assert config.pop("_wandb") == {}
-    assert config.pop("method") == "fixed ε"
+    assert config.pop("method") == "fixed"
     assert config.pop("configuration") == point.configuration().id
     assert config == json.loads(json.dumps(point.values))
     assert run["run_id"] == point.id
@@ -109,7 +109,7 @@ def test_a_run_is_described_by_its_point(exported):
     assert run["job_type"] == "two_colors_actor_critic"
     assert run["tags"] == ["figure_2", "figure_2-smoke"]
     described = grid.describe(tracked.figure_2().sweep, point.configuration().values)
-    assert run["display_name"] == f"fixed ε {described} seed=0"
+    assert run["display_name"] == f"fixed {described} seed=0"
     assert (
         run["notes"]
         == f"python -m bmg_sweeps run figure_2 --point {point.id} --scale smoke"

@@ -60,7 +60,7 @@ def test_a_run_is_described_by_its_sweep(run):
     assert "discount" not in config["axes"]
     assert config["stop"] == {"env_steps": 400_000}
     assert config["select"]["budgets"] == {"env_steps": BUDGETS}
-    assert config["methods"]["fixed_epsilon"]["tuned"] == {"entropy_weight": "ε"}
+    assert config["methods"]["fixed"]["tuned"] == {"entropy_weight": "ε"}
 
 
 def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
@@ -84,7 +84,7 @@ def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
             assert item[key] == estimate.mean
             assert item[f"{key}_deviation"] == pytest.approx(estimate.deviation)
     # By hand: seeds gain 3 and 4 a row; at 40,000 steps they have four rows, 0 to 3.
-    assert rows[0]["best/env_steps/fixed_epsilon"] == 3 * 3.5
+    assert rows[0]["best/env_steps/fixed"] == 3 * 3.5
 
 
 def test_its_metrics_are_drawn_over_the_budgets(run):
@@ -107,7 +107,7 @@ def test_its_tables_are_those_of_the_report(exported, run):
     column = best["columns"].index
     last = [row for row in best["data"] if row[column("env_steps")] == "400,000"]
     first = last[0]
-    assert first[column("method")] == "fixed ε"
+    assert first[column("method")] == "fixed"
     assert first[column("total_reward")] == 39 * 3.5
     assert first[column("total_reward ±")] == pytest.approx(39 * 0.5**0.5)
     left_out = _table(exported.storage, summary, "Left out")
@@ -137,7 +137,7 @@ def test_its_artifact_has_the_best_configurations(exported, run):
     best = json.loads(texts["best.json"])
     assert len(best) == 40
     last = best[-4]
-    assert last["method"] == "fixed ε"
+    assert last["method"] == "fixed"
     assert last["budget"] == {"env_steps": 400_000.0}
     assert last["mean"] == 39 * 3.5
     assert last["configuration"]["entropy_weight"] == 0.2
@@ -192,7 +192,7 @@ def test_it_is_replaced_when_a_record_has_changed(tmp_path):
     rows = [one["item"] for one in tracked.of_type(run, "history")]
     rows = [item for item in rows if "env_steps" in item]
     assert len(rows) == 10
-    assert rows[-1]["best/env_steps/fixed_epsilon"] == 39 * (100 + 2) / 2
+    assert rows[-1]["best/env_steps/fixed"] == 39 * (100 + 2) / 2
     staged = pathlib.Path(storage.root, "wandb").glob(f"*-{run_id}*/artifacts/staging")
     assert len(list(staged)) == 1
 
@@ -242,7 +242,7 @@ def test_the_workspace_shows_what_the_runs_have(exported):
     assert {p["config"]["groupBy"] for p in curves} == {"group"}
     assert best[0]["config"]["metrics"] == [
         f"best/env_steps/{name}"
-        for name in ("fixed_epsilon", "MG", "MG_entropy", "BMG")
+        for name in ("fixed", "MG", "MG_entropy", "BMG")
     ]
     (columns,) = (p["config"]["columns"] for p in grid)
     assert [c["accessor"] for c in columns] == [
