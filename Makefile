@@ -16,8 +16,10 @@ demo: .venv/installed
 	@echo "  python -m bmg_sweeps best figure_2"
 	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
 
+# Two processes, each with whole files of tests, in order: the longest are early.
 test: .venv/installed lint
-	$(BIN)/python -m pytest -m "not slow and not faults"
+	$(BIN)/python -m pytest -m "not slow and not faults" -n 2 --dist loadfile \
+		--no-loadscope-reorder
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow

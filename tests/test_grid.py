@@ -82,7 +82,7 @@ def test_literals_are_values(value):
         (1, math.inf),
         (np.float64(0.1),),
         range(3),
-        object(),
+        pytest.param(object(), id="object"),
         len,
     ],
     ids=repr,

@@ -74,7 +74,7 @@ def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
     assert len(found) == 40  # Four methods.
     for item in rows:
         for method, name in (
-            ("fixed ε", "fixed_epsilon"),
+            ("fixed", "fixed"),
             ("MG", "MG"),
             ("MG + entropy", "MG_entropy"),
             ("BMG", "BMG"),
@@ -85,6 +85,18 @@ def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
             assert item[f"{key}_deviation"] == pytest.approx(estimate.deviation)
     # By hand: seeds gain 3 and 4 a row; at 40,000 steps they have four rows, 0 to 3.
     assert rows[0]["best/env_steps/fixed"] == 3 * 3.5
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("fixed ε", "fixed_epsilon"),
+        ("BMG K=1, L=7", "BMG_K_1_L_7"),
+        ("α → β", "alpha_arrow_beta"),
+    ],
+)
+def test_names_are_letters_digits_and_underscores(text, name):
+    assert runs.name_of(text) == name
 
 
 def test_its_metrics_are_drawn_over_the_budgets(run):
@@ -241,8 +253,7 @@ def test_the_workspace_shows_what_the_runs_have(exported):
     assert {p["config"]["xAxis"] for p in curves} == {"env_steps"}
     assert {p["config"]["groupBy"] for p in curves} == {"group"}
     assert best[0]["config"]["metrics"] == [
-        f"best/env_steps/{name}"
-        for name in ("fixed", "MG", "MG_entropy", "BMG")
+        f"best/env_steps/{name}" for name in ("fixed", "MG", "MG_entropy", "BMG")
     ]
     (columns,) = (p["config"]["columns"] for p in grid)
     assert [c["accessor"] for c in columns] == [
