@@ -57,13 +57,22 @@ def draw(
         if drawn:
             panel.legend(fontsize=7)
     _share_y(panels)
-    scale = chosen.choice.scale
-    figure.suptitle(f"{sweep.title} (scale {scale}; best of each method)")
+    figure.suptitle(_title(chosen))
     figure.tight_layout()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120)
     pyplot.close(figure)
     return buffer.getvalue()
+
+
+def _title(chosen: Chosen) -> str:
+    """Says what is shown, and that it was chosen where there was a choice."""
+    sweep, over = chosen.sweep, chosen.sweep.select.over
+    configurations = {p.configuration(over).id: p for p in chosen.points}.values()
+    methods = [grid.method_of(sweep, p.values) for p in configurations]
+    is_chosen = len(set(methods)) < len(methods)
+    best = "; best of each method" if is_chosen else ""
+    return f"{sweep.title} (scale {chosen.choice.scale}{best})"
 
 
 def _panels(number: int) -> tuple[Any, list[Any]]:

@@ -459,6 +459,20 @@ def test_panels_of_one_label_have_one_scale(complete, monkeypatch):
     assert top.x0 == below.x0
 
 
+def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(
+    complete, monkeypatch
+):
+    drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+    chosen, trained = load(complete)
+    draw(chosen, trained)
+    of_one_rate = [one for one in trained if one.point.values.get("rate") != 0.2]
+    points = tuple(one.point for one in of_one_rate)
+    draw(dataclasses.replace(chosen, points=points), of_one_rate)
+    titles = [figure.get_suptitle() for figure in drawn]
+    assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
+
+
 def test_a_method_of_one_configuration_has_its_name_alone(complete):
     """Where nothing tells its configurations apart."""
     method = grid.Method(SWEEP.methods["A"].values, tuned={})
