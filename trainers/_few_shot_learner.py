@@ -79,10 +79,10 @@ def adapt(
     is_adapted = ADAPTED[config.adapted]
     learner = Learner(*hk.data_structures.partition(is_adapted, meta_params))
     rate = config.learning_rate
-    return descended(config, learner, support, rate, num_steps, descend)
+    return descend_on(config, learner, support, rate, num_steps, descend)
 
 
-def descended(
+def descend_on(
     config: Any,
     learner: Learner,
     data: Labeled,

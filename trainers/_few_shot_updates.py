@@ -81,7 +81,7 @@ def bmg(
 
     def target_bootstrap(_: hk.Params, learner: Learner) -> tuple[Learner, Learner]:
         def step(learning_rate):
-            return lambda learner: learners.descended(
+            return lambda learner: learners.descend_on(
                 config, learner, query, learning_rate
             )
 

@@ -187,6 +187,13 @@ def fixed_entropy_weight(
     """Makes K updates of the agent under a fixed ε; the baseline.
 
     Source: Flennerhag et al. (2022), Appendix B.2, "Agent".
+
+    Args:
+        config: of one point.
+        state: before them.
+
+    Returns:
+        The state after them, and the meta-update's own metrics.
     """
     update = agent.update_rule(config, lambda _: config.entropy_weight)
     learner = jax.lax.fori_loop(
@@ -202,6 +209,16 @@ def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Ar
         1/K Σ_k ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w)), each on its rollout τ_k
 
     Source: Flennerhag et al. (2022), Eq. 1 and Appendix B.2, "MG".
+
+    Args:
+        config: of one point.
+        state: before them.
+
+    Returns:
+        The state after them, and the meta-update's own metrics.
+
+    Gradient: reaches w through all K updates; rollouts, advantages and the rewards that
+    ε depends on are constants.
     """
 
     def inner_loop(meta_params, learner):
@@ -232,6 +249,15 @@ def bootstrapped_meta_gradient(
         KL(π_x̃ ‖ π_x⁽ᴷ⁾(w)) on the rollout of the target's last step
 
     Source: Flennerhag et al. (2022), Eq. 2, Algorithm 3 and Appendix B.2, "BMG".
+
+    Args:
+        config: of one point.
+        state: before them.
+
+    Returns:
+        The state after them, and the meta-update's own metrics.
+
+    Gradient: reaches w through the K updates, and through none of the target's L.
     """
 
     def inner_loop(meta_params, learner):

@@ -182,6 +182,13 @@ def fixed_epsilon(config: Config, state: State) -> tuple[State, dict[str, jax.Ar
     """Makes one step of the agent under a fixed ε; the baseline.
 
     Source: Flennerhag et al. (2022), Section 5.1, Figure 3.
+
+    Args:
+        config: of one point.
+        state: before it.
+
+    Returns:
+        The state after it, and the meta-update's own metrics.
     """
     learner, _ = agent.act_and_learn(
         config, lambda _: config.epsilon, state.learner, num_steps=1
@@ -198,6 +205,13 @@ def bootstrapped_meta_gradient(
         E_s μ(x̃, (x, w)): the greedy policy of q_x̃ against the ε_w-greedy one of q_x
 
     Source: Flennerhag et al. (2022), Eq. 2 and Appendix B.3, "BMG".
+
+    Args:
+        config: of one point.
+        state: before them.
+
+    Returns:
+        The state after them, and the meta-update's own metrics.
 
     Gradient: reaches w through the ε of the states that are matched; none goes through
     the agent's updates or q.
