@@ -16,7 +16,7 @@ demo: .venv/installed
 	@echo "  python -m bmg_sweeps best figure_2"
 	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
 
-# Two processes, each with whole files of tests, in order: the longest are early.
+# Two processes, each with whole files of tests, whose tests share what is costly.
 test: .venv/installed lint
 	$(BIN)/python -m pytest -m "not slow and not faults" -n 2 --dist loadfile \
 		--no-loadscope-reorder

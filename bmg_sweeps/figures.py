@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from bmg_sweeps import curves, grid, published
+from bmg_sweeps import curves, grid, published, selection
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Selection, Trained
 
@@ -57,7 +57,7 @@ def draw(
         if drawn:
             panel.legend(fontsize=7)
     _share_y(panels)
-    figure.suptitle(_title(chosen))
+    figure.suptitle(_title(chosen, trained))
     figure.tight_layout()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120)
@@ -65,11 +65,11 @@ def draw(
     return buffer.getvalue()
 
 
-def _title(chosen: Chosen) -> str:
+def _title(chosen: Chosen, trained: Sequence[Trained]) -> str:
     """Says what is shown, and that it was chosen where there was a choice."""
-    sweep, over = chosen.sweep, chosen.sweep.select.over
-    configurations = {p.configuration(over).id: p for p in chosen.points}.values()
-    methods = [grid.method_of(sweep, p.values) for p in configurations]
+    sweep = chosen.sweep
+    groups = selection.by_configuration(trained, sweep.select.over).values()
+    methods = [grid.method_of(sweep, one.point.values) for one, *_ in groups]
     is_chosen = len(set(methods)) < len(methods)
     best = "; best of each method" if is_chosen else ""
     return f"{sweep.title} (scale {chosen.choice.scale}{best})"

@@ -467,8 +467,7 @@ def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(
     chosen, trained = load(complete)
     draw(chosen, trained)
     of_one_rate = [one for one in trained if one.point.values.get("rate") != 0.2]
-    points = tuple(one.point for one in of_one_rate)
-    draw(dataclasses.replace(chosen, points=points), of_one_rate)
+    draw(chosen, of_one_rate)
     titles = [figure.get_suptitle() for figure in drawn]
     assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
 
