@@ -13,7 +13,7 @@ import toy_checkout
 
 from bmg_sweeps import files, store
 
-POINTS = "product(rate=(0.1, 0.2, 0.3), seed=range(2))"
+POINTS = "product(rate=(0.1,), seed=range(3))"
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_points_run_on_both_nodes_and_outlive_one(checkout, monkeypatch):
     assert len(nodes) == 2
     assert process.returncode == 0, output
     found = provenances(checkout, "runs")
-    assert len(found) == 6
+    assert len(found) == 3
     assert any(p["attempt"] > 1 for p in found), output
 
 

@@ -156,28 +156,21 @@ def test_the_input_of_the_meta_network_is_the_rewards_oldest_first():
     )
 
 
+@small.compiled
 def replayed(config, state):
-    """The L steps of a meta-update again, and its meta-loss as a function of w."""
+    """The L steps of a meta-update again: who learned, and what the meta-loss is of."""
 
     def epsilon(recent_rewards):
         return learned_epsilon(config, state.meta_params, recent_rewards)
 
-    learner, visited = small.compiled(
-        lambda learner: agent.act_and_learn(
-            config, epsilon, learner, config.target_steps
-        )
-    )(state.learner)
+    learner, visited = agent.act_and_learn(
+        config, epsilon, state.learner, config.target_steps
+    )
     own, target = (
         q(config, params, visited.observations)
         for params in (state.learner.params, learner.params)
     )
-    function = getattr(epsilon_greedy, config.matching_function)
-
-    def meta_loss(meta_params):
-        rates = learned_epsilon(config, meta_params, visited.recent_rewards)
-        return function(target, own, rates)
-
-    return learner, meta_loss
+    return learner, target, own, visited.recent_rewards
 
 
 @pytest.mark.parametrize("matching_function", ["policy_kl", "value"])
@@ -192,13 +185,19 @@ def test_bmg_steps_on_the_distance_to_where_l_steps_led(matching_function):
         config.meta_adam_eps,
         config.meta_gradient_decay,
     )
+    distance = getattr(epsilon_greedy, matching_function)
+
+    def meta_loss(meta_params, target, own, recent_rewards):
+        rates = learned_epsilon(config, meta_params, recent_rewards)
+        return distance(target, own, rates)
+
     gradients = []
     for number in range(1, 4):
-        learner, meta_loss = replayed(config, state)
+        learner, *matched = replayed(config, state)
         flat, unravel = jax.flatten_util.ravel_pytree(state.meta_params)
-        loss, gradient = jax.value_and_grad(lambda w, f=meta_loss, u=unravel: f(u(w)))(
-            flat
-        )
+        loss, gradient = jax.value_and_grad(
+            lambda w, u=unravel, m=matched: meta_loss(u(w), *m)
+        )(flat)
         gradients.append(gradient)
         expected = flat + descend(gradients)
         state, metrics = small.update(config, state)
