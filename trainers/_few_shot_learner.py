@@ -90,7 +90,23 @@ def descend_on(
     num_steps: int = 1,
     descend: Callable[..., hk.Params] = gradient_descent.descend,
 ) -> Learner:
-    """Takes steps down the mean loss of some images; see `gradient_descent`."""
+    """Takes steps down the mean loss of some images, x ← x − η ∇f(x).
+
+    Source: Finn et al. (2017), Section 3.1; Flennerhag et al. (2022), Section 6.
+
+    Args:
+        config: of one point.
+        learner: to go on from.
+        data: the images.
+        learning_rate: η, [].
+        num_steps: to take.
+        descend: a function of `gradient_descent`, which says how it is differentiated.
+
+    Returns:
+        The learner after the last step.
+
+    Gradient: reaches `learner` as `descend` says.
+    """
     objective = functools.partial(_loss, network(config).apply)
     params = descend(objective, *learner, data, learning_rate, num_steps)
     return learner._replace(params=params)
