@@ -2,14 +2,19 @@
 
 Each agent as it is shipped, and with one thing changed: the n of the n-step return and
 the agent's rate α, the weight of the critic's loss (2 is a square without its ½), the
-meta-learning rate β, for MG the K, and for BMG the scale of the divergence and the data
-of the target's last step. It tests no claim of the paper.
+meta-learning rate β, the input t of the meta-network and its ε at the start, for MG the
+K, and for BMG the scale of the divergence and the data of the target's last step. It
+tests no claim of the paper.
 """
 
 from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, arm
 
 AGENT = {"learning_rate": 0.1, "return_steps": 1, "value_weight": 1.0}
-META = {"meta_learning_rate": 3e-4}
+META = {
+    "meta_learning_rate": 3e-4,
+    "meta_input": "mean_rewards",
+    "initial_entropy_weight": 0.5,
+}
 TARGET = {"matching_weight": 16.0, "target_rollout": "last_rollout"}
 FIXED = AGENT | {
     "update_kind": "fixed_entropy_weight",
@@ -39,6 +44,8 @@ AGENT_CHOICES = {
 META_CHOICES = {
     ", β=1e-3": {"meta_learning_rate": 1e-3},
     ", β=1e-4": {"meta_learning_rate": 1e-4},
+    ", normalized t": {"meta_input": "normalized_mean_rewards"},
+    ", ε_w(0)=0.1": {"initial_entropy_weight": 0.1},
 }
 MG_CHOICES = {
     ", α=0.05": AGENT_CHOICES[", α=0.05"],

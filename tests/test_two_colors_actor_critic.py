@@ -28,10 +28,11 @@ def case(K, L, **values):
 MG = [case(K, 1, update_kind="meta_gradient") for K in (1, 3)]
 LEARNED = {"target_weight": "meta_learned_weight"}
 NEXT = {"target_rollout": "next_rollout"}
+NORMALIZED = {"meta_input": "normalized_mean_rewards"}
 BMG = [  # The kind of the .gin.
     case(1, 1),
     case(3, 3),
-    case(1, 3, matching_function="reverse_policy_kl", **LEARNED),
+    case(1, 3, matching_function="reverse_policy_kl", **LEARNED, **NORMALIZED),
     case(2, 2, matching_function="symmetric_policy_kl", **LEARNED, **NEXT),
 ]
 
@@ -109,7 +110,8 @@ def distance_to_target(config, learner, meta_params):
         (last,) = small.learners(config, meta_params, latest, 1)
     weight = config.meta_entropy_weight
     if config.target_weight == "meta_learned_weight":
-        weight = small.entropy_weight(config, meta_params)(last.recent_rewards)
+        t = agent.meta_input(config, last)
+        weight = small.entropy_weight(config, meta_params)(t)
     x = latest.params.policy
     _, gradient = loss_and_gradient(
         small.plain(config), latest._replace(rollout=last.rollout), x, weight

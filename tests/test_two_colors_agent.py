@@ -224,6 +224,29 @@ def test_the_mean_reward_of_a_rollout_counts_before_its_update():
     )
 
 
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_a_normalized_input_has_the_moments_of_all_rollouts(is_pending):
+    """Luketina et al. (2022): tanh((r̄ − m) / s), here after more rollouts than in t."""
+    config = small.make_config(
+        meta_input="normalized_mean_rewards", num_recent_rollouts=10
+    )
+    learner = small.compiled(agent.init)(config, jax.random.key(1))
+    rewards = []
+    for _ in range(13):
+        before, learner = learner, update(config, learner)
+        rewards.append(np.mean(learner.rollout.rewards))
+    if is_pending:
+        learner = small.look_ahead(config, before)
+    normalized = np.tanh((np.array(rewards) - np.mean(rewards)) / np.std(rewards))
+    assert np.std(normalized) > 0.3
+    actual = agent.meta_input(config, learner)
+    np.testing.assert_allclose(actual, normalized[-10:], rtol=1e-4, atol=1e-5)
+    if not is_pending:
+        total = learner.statistics.since_row["entropy_weight"]
+        measured = total - before.statistics.since_row["entropy_weight"]
+        np.testing.assert_allclose(measured, entropy_weight(actual), rtol=1e-4)
+
+
 def test_what_a_rollout_saw_and_paid_is_constant_and_the_rest_is_not():
     """`update_rule`, "Gradient": the vector-Jacobian product of one step of Eq. 4.
 

@@ -100,7 +100,7 @@ def test_one_program_serves_all_points_of_a_structure():
         for name, field in trainer.Config.__dataclass_fields__.items()
         if not field.metadata.get("static") and name != "seed"
     }
-    assert len(data) == 11
+    assert len(data) == 12
     state = small.start(small.make_config(**FIXED))
     for values in ({}, {"seed": 3}, data):
         counted.trace(small.make_config(**FIXED | values), state)
@@ -118,6 +118,15 @@ def test_a_key_says_everything():
     chex.assert_trees_all_equal(first.rollout, same.rollout)
     assert optax.tree.norm(first.params) != optax.tree.norm(other.params)
     assert np.any(first.rollout.observations != other.rollout.observations)
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.1])
+def test_the_entropy_weight_starts_where_it_is_told(weight):
+    """ε_w(0), of the untrained meta-network."""
+    config = small.make_config(initial_entropy_weight=weight)
+    meta_params = small.init(config, jax.random.key(0), None).meta_params
+    start = small.entropy_weight(config, meta_params)(jnp.zeros(10))
+    np.testing.assert_allclose(start, weight, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +152,13 @@ def test_a_key_says_everything():
         for value in (1.0, -0.5)
     ]
     + [
+        (
+            {"initial_entropy_weight": value},
+            rf"initial_entropy_weight = {value}: expected a number in \(0, 1\)",
+        )
+        for value in (0.0, 1.0)
+    ]
+    + [
         ({field: 0}, f"{field} = 0: expected an integer of at least 1")
         for field in (
             "inner_steps",
@@ -163,6 +179,7 @@ def test_a_key_says_everything():
             "matching_function": "policy_kl, reverse_policy_kl, symmetric_policy_kl",
             "target_weight": "meta_entropy_weight, meta_learned_weight",
             "target_rollout": "last_rollout, next_rollout",
+            "meta_input": "mean_rewards, normalized_mean_rewards",
         }.items()
     ]
     + [
@@ -185,6 +202,14 @@ def test_a_key_says_everything():
                 "target_rollout": "next_rollout",
             },
             "target_rollout = 'next_rollout': expected 'last_rollout', where there is",
+        ),
+        (
+            {
+                "update_kind": "fixed_entropy_weight",
+                "target_steps": 1,
+                "meta_input": "normalized_mean_rewards",
+            },
+            "meta_input = 'normalized_mean_rewards': expected 'mean_rewards', where ε",
         ),
     ],
 )

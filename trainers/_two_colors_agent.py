@@ -19,7 +19,7 @@ from bmg_sweeps.core import losses, networks, returns
 from bmg_sweeps.environments import two_colors, two_colors_statistics
 
 EntropyWeight = Callable[[jax.Array], jax.Array]
-"""ε(t): mean rewards of the recent rollouts ↦ the weight of the entropy loss."""
+"""ε(t): the meta-network's input ↦ the weight of the entropy loss."""
 
 
 class Params(NamedTuple):
@@ -38,16 +38,25 @@ class Pending(NamedTuple):
     policy_entropy: jax.Array  # [] nats.
 
 
+class Moments(NamedTuple):
+    """Of the mean rewards of all rollouts so far."""
+
+    count: jax.Array  # [] int32, rollouts.
+    mean: jax.Array  # [].
+    variance: jax.Array  # [].
+
+
 class Learner(NamedTuple):
     """The agent and its world: all that an update of the agent reads and changes."""
 
     params: Params
     environment: two_colors.State
-    recent_rewards: jax.Array  # t: [num_recent_rollouts] mean rewards, oldest first.
+    recent_rewards: jax.Array  # [num_recent_rollouts] mean rewards, oldest first.
     rollout: two_colors.Rollout  # The last one.
     pending: Pending | None  # Of that rollout, where an update is still to use it.
     key: chex.PRNGKey
     statistics: two_colors_statistics.Statistics
+    moments: Moments | None  # Where they normalize t.
 
 
 def init(config: Any, key: chex.PRNGKey) -> Learner:
@@ -58,11 +67,12 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
         key: consumed here.
 
     Returns:
-        The learner before its first update, t = 0.
+        The learner before its first update.
     """
     key, policy_key, value_key, environment_key = jax.random.split(key, 4)
     environment = two_colors.reset(environment_key)
     observation = two_colors.observe(environment)
+    is_normalized = config.meta_input == normalized_mean_rewards.__name__
     return Learner(
         params=Params(
             policy=policy_network(config).init(policy_key, observation),
@@ -74,6 +84,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
         pending=None,
         key=key,
         statistics=two_colors_statistics.init(("entropy_weight", "policy_entropy")),
+        moments=_no_moments() if is_normalized else None,
     )
 
 
@@ -81,6 +92,33 @@ def env_steps(config: Any, learner: Learner) -> jax.Array:
     """Counts the steps that updates have used; those of a pending rollout are not."""
     is_pending = learner.pending is not None
     return learner.environment.steps - config.rollout_length * is_pending
+
+
+def meta_input(config: Any, learner: Learner) -> jax.Array:
+    """Returns t, [num_recent_rollouts], by the name in `META_INPUTS`."""
+    return META_INPUTS[config.meta_input](learner)
+
+
+def mean_rewards(learner: Learner) -> jax.Array:
+    """Returns the mean reward r̄ of each recent rollout, 0 before the first.
+
+    Source: Flennerhag et al. (2022), Appendix B.2, "Meta-learning".
+    """
+    return learner.recent_rewards
+
+
+def normalized_mean_rewards(learner: Learner) -> jax.Array:
+    """Returns tanh((r̄ − m) / s), with mean m and deviation s of all r̄ so far.
+
+    Source: Luketina et al. (2022), "reward context".
+    """
+    moments = learner.moments
+    deviation = jnp.sqrt(moments.variance + _VARIANCE_FLOOR)
+    return jnp.tanh((learner.recent_rewards - moments.mean) / deviation)
+
+
+META_INPUTS = {f.__name__: f for f in (mean_rewards, normalized_mean_rewards)}
+_VARIANCE_FLOOR = 1e-8  # There is none before the second rollout.
 
 
 def update_rule(
@@ -104,7 +142,7 @@ def update_rule(
 
     def update(learner: Learner) -> Learner:
         learner = _collect(config, learner)
-        weight = entropy_weight(learner.recent_rewards)
+        weight = entropy_weight(meta_input(config, learner))
         grads, policy_entropy = jax.grad(_loss, argnums=1, has_aux=True)(
             config, learner.params, learner.rollout, weight
         )
@@ -160,7 +198,7 @@ def update_pending(
 
     Gradient: flows through ε; the pending gradients are constants.
     """
-    weight = entropy_weight(learner.recent_rewards)
+    weight = entropy_weight(meta_input(config, learner))
     params = Params(
         policy=pending_policy(config, weight, learner),
         value=_descend(config, learner.params.value, learner.pending.value),
@@ -236,10 +274,26 @@ def _collect(config, learner):
         functools.partial(policy_network(config).apply, params),
         config.rollout_length,
     )
-    recent_rewards = jnp.append(learner.recent_rewards[1:], jnp.mean(rollout.rewards))
+    mean_reward, moments = jnp.mean(rollout.rewards), learner.moments
     return learner._replace(
-        environment=environment, rollout=rollout, recent_rewards=recent_rewards, key=key
+        environment=environment,
+        rollout=rollout,
+        recent_rewards=jnp.append(learner.recent_rewards[1:], mean_reward),
+        key=key,
+        moments=None if moments is None else _with(moments, mean_reward),
     )
+
+
+def _no_moments():
+    return Moments(jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.zeros(()))
+
+
+def _with(moments, value):
+    """Adds a value to running moments (Welford, 1962)."""
+    count = moments.count + 1
+    mean = moments.mean + (value - moments.mean) / count
+    square = (value - moments.mean) * (value - mean)
+    return Moments(count, mean, moments.variance + (square - moments.variance) / count)
 
 
 def _loss(config, params, rollout, entropy_weight):

@@ -74,8 +74,7 @@ def meta_learned_weight(
     config: Any, entropy_weight: agent.EntropyWeight, learner: agent.Learner
 ) -> jax.Array:
     """Returns ε_w(t): the step is one of the update rule; the target degenerates."""
-    del config
-    return entropy_weight(learner.recent_rewards)
+    return entropy_weight(agent.meta_input(config, learner))
 
 
 ROLLOUTS = {f.__name__: f for f in (last_rollout, next_rollout)}

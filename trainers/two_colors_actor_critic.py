@@ -2,7 +2,8 @@
 
 Three update kinds, each a function of this module: `fixed_entropy_weight`,
 `meta_gradient` (MG) and `bootstrapped_meta_gradient` (BMG). In the last two a small
-network maps the mean rewards of the ten most recent rollouts to ε.
+network maps the mean rewards of the ten most recent rollouts to ε; `meta_input` says
+whether they are normalized, as in Luketina et al. (2022).
 
 Source: Flennerhag et al. (2022), Section 5.1, Appendix B.2, Algorithms 1 to 3, Table 1.
 
@@ -31,7 +32,13 @@ import optax
 
 from bmg_sweeps.core import matching, networks, targets
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.core.config import require, require_choices, require_unused, structure
+from bmg_sweeps.core.config import (
+    data,
+    require,
+    require_choices,
+    require_unused,
+    structure,
+)
 from bmg_sweeps.environments import two_colors_statistics
 from trainers import _two_colors_agent as agent
 from trainers import _two_colors_targets
@@ -57,6 +64,7 @@ class Config:
     meta_adam_b1: float
     meta_adam_b2: float
     meta_adam_eps: float
+    initial_entropy_weight: float = data(was=0.5)  # ε_w(0), before meta-updates.
     update_kind: str = structure()  # Name of a function in `UPDATE_KINDS`.
     inner_steps: int = structure()  # K, updates that the meta-gradient goes through.
     target_steps: int = structure()  # L, updates from x⁽ᴷ⁾ to the target.
@@ -65,7 +73,8 @@ class Config:
     target_rollout: str = structure()  # In `_two_colors_targets.ROLLOUTS`.
     rollout_length: int = structure()  # N, environment steps per update.
     return_steps: int = structure()  # n of the n-step return.
-    num_recent_rollouts: int = structure()  # Length of the meta-network's input t.
+    meta_input: str = structure(was="mean_rewards")  # t, in `agent.META_INPUTS`.
+    num_recent_rollouts: int = structure()  # Length of t.
     hidden_sizes: tuple[int, ...] = structure()  # Of policy and critic.
     meta_hidden_sizes: tuple[int, ...] = structure()  # Of the meta-network.
 
@@ -83,6 +92,7 @@ def check(config: Config) -> None:
     """Raises ValueError naming the first field with a value that makes no sense."""
     require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
     require(config, _WEIGHTS, lambda v: v >= 0, "a number of at least 0")
+    require(config, _PROBABILITIES, lambda v: 0 < v < 1, "a number in (0, 1)")
     require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
     require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
     require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
@@ -97,6 +107,8 @@ def check(config: Config) -> None:
     require_choices(config, _CHOICES)
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
+    if config.update_kind == fixed_entropy_weight.__name__:
+        require_unused(config, _UNUSED_WITHOUT_META_LEARNER, "ε is fixed")
 
 
 @contextlib.contextmanager
@@ -115,7 +127,7 @@ def progress(config: Config, state: State) -> dict[str, jax.Array]:
 
 
 def init(config: Config, key: chex.PRNGKey, source: None) -> State:
-    """Starts an agent in a new world, with a meta-network whose ε is about ½.
+    """Starts an agent in a new world, with a meta-network whose ε_w(0) is given.
 
     Args:
         config: of one point.
@@ -131,6 +143,10 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     if config.target_rollout == _two_colors_targets.next_rollout.__name__:
         learner = agent.look_ahead(config, learner)
     meta_params = _meta_network(config).init(meta_key, learner.recent_rewards)
+    # Biases start at 0, so that at t = 0 this one is the logit of ε.
+    meta_params[list(meta_params)[-1]]["b"] += jax.scipy.special.logit(
+        config.initial_entropy_weight
+    )
     return State(
         learner=learner,
         meta_params=meta_params,
@@ -356,6 +372,7 @@ _WEIGHTS = (
     "meta_entropy_weight",
     "matching_weight",
 )
+_PROBABILITIES = ("initial_entropy_weight",)
 _DECAYS = ("discount", "meta_adam_b1", "meta_adam_b2")
 _COUNTS = (
     "inner_steps",
@@ -370,8 +387,10 @@ _CHOICES = {
     "matching_function": ("policy_kl", "reverse_policy_kl", "symmetric_policy_kl"),
     "target_weight": _two_colors_targets.WEIGHTS,
     "target_rollout": _two_colors_targets.ROLLOUTS,
+    "meta_input": agent.META_INPUTS,
 }
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_rollout": _two_colors_targets.last_rollout.__name__,
 }
+_UNUSED_WITHOUT_META_LEARNER = {"meta_input": agent.mean_rewards.__name__}
