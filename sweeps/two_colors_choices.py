@@ -48,7 +48,9 @@ META_CHOICES = {
     ", ε_w(0)=0.1": {"initial_entropy_weight": 0.1},
 }
 MG_CHOICES = {
+    ", ε_TD=2": AGENT_CHOICES[", ε_TD=2"],
     ", α=0.05": AGENT_CHOICES[", α=0.05"],
+    ", n=2": AGENT_CHOICES[", n=2"],
     ", K=1": {"inner_steps": 1},
     ", K=3": {"inner_steps": 3},
 }
