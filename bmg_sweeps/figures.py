@@ -17,6 +17,8 @@ from matplotlib import pyplot
 
 # Okabe and Ito's colors, which the color-blind can tell apart.
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", ":", "-.")
+_STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in _COLORS)
 
 
 def draw(
@@ -46,11 +48,11 @@ def draw(
             _draw_best(panel, chosen, results, curve)
             continue
         drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
-        for score, color in zip(drawn, itertools.cycle(_COLORS), strict=False):
+        for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
             members = [by_id[p.id] for p in score.points]
             name = grid.name(sweep, score.configuration.values)
             label = f"{name}, {len(members)} seeds"
-            _draw_line(panel, result.axis, curve, chosen.stop, members, color, label)
+            _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
         panel.grid(alpha=0.3)
@@ -123,19 +125,19 @@ def _draw_best(panel, chosen, results, shown: grid.Best) -> None:
         panel.legend(fontsize=7)
 
 
-def _draw_line(panel, axis: str, shown, stop, members, color, label) -> None:
+def _draw_line(panel, axis: str, shown, stop, members, style, label) -> None:
     end = min(shown.until or np.inf, stop.get(axis, np.inf))
     begin = end - shown.last if shown.last else 0.0
     amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
-    mean = values.mean(axis=0)
+    mean, color = values.mean(axis=0), style["color"]
     if shown.to:
         _, others = curves.curve(members, axis, shown.to, (begin, end))
         panel.fill_between(
             amounts, mean, others.mean(axis=0), color=color, alpha=0.3, label=label
         )
-        panel.plot(amounts, mean, color=color, linewidth=0.8)
+        panel.plot(amounts, mean, **style, linewidth=0.8)
         return
-    panel.plot(amounts, mean, color=color, label=label, linewidth=1.5)
+    panel.plot(amounts, mean, **style, label=label, linewidth=1.5)
     if len(members) > 1:
         deviation = values.std(axis=0, ddof=1)
         panel.fill_between(

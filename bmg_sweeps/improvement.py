@@ -8,6 +8,8 @@ from bmg_sweeps.point import Point
 from bmg_sweeps.selection import Selection
 from bmg_sweeps.tables import Table
 
+_MOST_ABREAST = 8  # Methods that are all compared with each other.
+
 
 def table(chosen: Chosen, result: Selection) -> list[Table]:
     """Compares the methods' best at the last budget, where there are runs enough.
@@ -17,7 +19,8 @@ def table(chosen: Chosen, result: Selection) -> list[Table]:
         result: what was selected, with tests.
 
     Returns:
-        One table; none of fewer than two methods, or of single runs.
+        One table; none of fewer than two methods, or of single runs. Of many methods
+        each is compared with the one of the best interquartile mean only.
     """
     last = max((s.budget for s in result.best), default=None)
     best = [s for s in result.best if s.budget == last]
@@ -27,16 +30,19 @@ def table(chosen: Chosen, result: Selection) -> list[Table]:
         return []
     rule = chosen.sweep.select
     sign = 1 if rule.mode == "max" else -1
+    middles = {m: intervals.interquartile_mean(x) for m, x in matrices.items()}
+    compared = list(matrices)
+    if len(matrices) > _MOST_ABREAST:
+        compared = [max(matrices, key=lambda m: sign * middles[m].estimate)]
     rows = []
     for method, scores in matrices.items():
-        middle = intervals.interquartile_mean(scores)
-        ours = sign * scores
         chances = [
-            "–" if other == method else _chance(ours, sign * others)
-            for other, others in matrices.items()
+            "–" if other == method else _chance(sign * scores, sign * matrices[other])
+            for other in compared
         ]
-        rows.append((method, tables.interval(middle, tables.suffixed), *chances))
-    versus = [f"P(better than {method})" for method in matrices]
+        middle = tables.interval(middles[method], tables.suffixed)
+        rows.append((method, middle, *chances))
+    versus = [f"P(better than {method})" for method in compared]
     notes = (
         f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
         f"intervals of a stratified bootstrap over {rule.over[0]}s. Few runs make wide "

@@ -201,15 +201,15 @@ def test_two_stop_rules_are_both_satisfied(storage, monkeypatch):
     assert plan.statuses[p.id] == "missing"
 
 
-def make_methods_table(storage, runs):
+def make_methods_table(storage, runs, sweep=SWEEP):
     points = []
     for kind, accuracies in runs.items():
         for seed, accuracy in enumerate(accuracies):
             points.append(toy_point(0.1, seed, kind=kind))
             record(storage, points[-1], [0, accuracy], tests=[0, accuracy])
-    trained, results = select(storage, *points)
-    result = selection.with_tests(storage, SWEEP, trained, results["meta_updates"])
-    chosen = planning.Chosen("toy", SWEEP, tuple(points), STOP)
+    trained, results = select(storage, *points, sweep=sweep)
+    result = selection.with_tests(storage, sweep, trained, results["meta_updates"])
+    chosen = planning.Chosen("toy", sweep, tuple(points), STOP)
     made = report.make(chosen, trained, [result])
     return [table for table in made if table.title.startswith("Methods")]
 
@@ -225,6 +225,17 @@ def test_methods_are_compared_at_the_last_budget(storage):
     assert b[1].startswith("6.5 [")
     assert (a[2], a[3]) == ("–", "0.00 [0.00, 0.00]")
     assert (b[2], b[3]) == ("1.00 [1.00, 1.00]", "–")
+
+
+def test_of_many_methods_each_is_compared_with_the_best(storage):
+    """Nine methods: a table of nine columns more could not be read."""
+    kinds = "abcdefghi"
+    methods = {k.upper(): grid.Method({"kind": k}, tuned={}) for k in kinds}
+    runs = {kind: (i, i + 0.5) for i, kind in enumerate(kinds)}
+    sweep = dataclasses.replace(SWEEP, methods=methods)
+    (table,) = make_methods_table(storage, runs, sweep)
+    assert table.columns[2:] == ("P(better than I)",)
+    assert [row[2] for row in table.rows] == ["0.00 [0.00, 0.00]"] * 8 + ["–"]
 
 
 def test_methods_on_other_tasks_are_not_compared(storage):

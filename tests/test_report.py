@@ -459,6 +459,24 @@ def test_panels_of_one_label_have_one_scale(complete, monkeypatch):
     assert top.x0 == below.x0
 
 
+def test_no_two_of_many_lines_look_the_same(storage, monkeypatch):
+    """Seven colors, and a dash for each round of them."""
+    drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+    kinds = "abcdefghijklmnop"
+    points = tuple(toy_point((kind, 0.1), 0) for kind in kinds)
+    for p in points:
+        record(storage, p, [1, 2])
+    methods = {kind: grid.Method({"kind": kind}, tuned={}) for kind in kinds}
+    sweep = dataclasses.replace(SWEEP, methods=methods)
+    choice = planning.Choice(scale="paper")
+    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
+    draw(chosen, selection.load(storage, chosen))
+    lines = drawn[0].axes[0].get_lines()
+    styles = {(line.get_color(), line.get_linestyle()) for line in lines}
+    assert len(styles) == len(lines) == len(kinds)
+
+
 def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(
     complete, monkeypatch
 ):
