@@ -101,23 +101,23 @@ def _share_y(panels: Sequence[Any]) -> None:
 
 def _draw_best(panel, chosen, results, shown: grid.Best) -> None:
     """Draws what the selected ones attain, and where they stand what is published."""
-    colors = dict(zip(chosen.sweep.methods, itertools.cycle(_COLORS), strict=False))
+    styles = dict(zip(chosen.sweep.methods, itertools.cycle(_STYLES), strict=False))
     for one in curves.attained(chosen, results, shown):
-        color = colors.get(one.method, _COLORS[-1])
+        style = styles.get(one.method, {"color": _COLORS[-1]})
         spread = [deviation or 0.0 for deviation in one.deviations]
         panel.errorbar(
-            one.at, one.means, spread, color=color, label=one.method, capsize=2,
+            one.at, one.means, spread, **style, label=one.method, capsize=2,
             marker="o", markersize=4, linewidth=0 if shown.by else 1.5, elinewidth=1,
         )  # fmt: skip
-    for method in () if shown.by else colors:
+    for method in () if shown.by else styles:
         anchors = [
             a for a in published.anchors(chosen, shown.axis) if a.method == method
         ]
         if anchors:
             at, means = [a.budget for a in anchors], [a.mean for a in anchors]
-            style = {"marker": "*", "linewidth": 0, "fillstyle": "none"}
+            style = styles[method] | {"marker": "*", "fillstyle": "none"}
             label = f"{method}, published"
-            panel.plot(at, means, color=colors[method], label=label, **style)
+            panel.plot(at, means, **style, linewidth=0, label=label)
     below = curves.below(chosen, shown)
     panel.set(title=shown.title, xlabel=below, ylabel=shown.label)
     panel.grid(alpha=0.3)

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import itertools
 import re
 
 import numpy as np
@@ -79,8 +80,8 @@ def record(storage, p, rewards, provenance=None, **keywords):
     )
 
 
-def load(storage, sweep=SWEEP):
-    points = tuple(toy_point(arm, seed) for arm in REWARDS for seed in (0, 1))
+def load(storage, sweep=SWEEP, arms=tuple(REWARDS)):
+    points = tuple(toy_point(arm, seed) for arm in arms for seed in (0, 1))
     choice = planning.Choice(scale="paper")
     chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
     return chosen, selection.load(storage, chosen)
@@ -464,14 +465,11 @@ def test_no_two_of_many_lines_look_the_same(storage, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures.pyplot, "close", drawn.append)
     kinds = "abcdefghijklmnop"
-    points = tuple(toy_point((kind, 0.1), 0) for kind in kinds)
-    for p in points:
-        record(storage, p, [1, 2])
+    arms = [(kind, 0.1) for kind in kinds]
+    for arm, seed in itertools.product(arms, (0, 1)):
+        record(storage, toy_point(arm, seed), [1, 2])
     methods = {kind: grid.Method({"kind": kind}, tuned={}) for kind in kinds}
-    sweep = dataclasses.replace(SWEEP, methods=methods)
-    choice = planning.Choice(scale="paper")
-    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
-    draw(chosen, selection.load(storage, chosen))
+    draw(*load(storage, dataclasses.replace(SWEEP, methods=methods), arms))
     lines = drawn[0].axes[0].get_lines()
     styles = {(line.get_color(), line.get_linestyle()) for line in lines}
     assert len(styles) == len(lines) == len(kinds)

@@ -280,7 +280,7 @@ def _collect(config, learner):
         rollout=rollout,
         recent_rewards=jnp.append(learner.recent_rewards[1:], mean_reward),
         key=key,
-        moments=None if moments is None else _with(moments, mean_reward),
+        moments=None if moments is None else _accumulate(moments, mean_reward),
     )
 
 
@@ -288,8 +288,8 @@ def _no_moments():
     return Moments(jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.zeros(()))
 
 
-def _with(moments, value):
-    """Adds a value to running moments (Welford, 1962)."""
+def _accumulate(moments, value):
+    """Counts one more value in running moments (Welford, 1962)."""
     count = moments.count + 1
     mean = moments.mean + (value - moments.mean) / count
     square = (value - moments.mean) * (value - mean)
