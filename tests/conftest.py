@@ -10,6 +10,13 @@ from bmg_sweeps import files
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Compiling is most of the time of all tests but the slow ones."""
+    is_slow = item.get_closest_marker("slow") is not None
+    jax.config.update("jax_disable_most_optimizations", not is_slow)
+
+
 @pytest.fixture(autouse=True)
 def _clear_gin():
     yield

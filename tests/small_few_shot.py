@@ -23,8 +23,6 @@ VALUES = {
     "record_interval": 2,
 }
 BMG = {"update_kind": "bmg", "inner_steps": 2, "target_steps": 3}
-# Compiling is most of the time of these tests.
-FAST = {"xla_backend_optimization_level": 0}
 
 
 def make_config(**values):

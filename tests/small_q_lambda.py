@@ -30,12 +30,8 @@ VALUES = {
     "meta_gradient_decay": 0.5,
 }
 FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
-# Compiling is most of the time of these tests.
-compiled = functools.partial(
-    jax.jit, compiler_options={"xla_backend_optimization_level": 0}
-)
-init = compiled(trainer.init, static_argnums=2)
-update = compiled(trainer.update)
+init = jax.jit(trainer.init, static_argnums=2)
+update = jax.jit(trainer.update)
 
 
 def make_config(**values):
@@ -46,7 +42,7 @@ def make_config(**values):
     return jax.tree.map(jnp.asarray, config)
 
 
-@functools.partial(compiled, static_argnums=3)
+@functools.partial(jax.jit, static_argnums=3)
 def learner_after(config, epsilon, learner, num_steps):
     """The learner after steps with this ε, whatever its rewards, and where it was."""
     return agent.act_and_learn(config, lambda _: epsilon, learner, num_steps)

@@ -5,7 +5,6 @@ Programs are compiled once for all test files.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -40,13 +39,9 @@ PLAIN = {  # The structure of a learner whose updates are counted by hand.
     "target_weight": "meta_entropy_weight",
     "target_rollout": "last_rollout",
 }
-# Compiling is most of the time of these tests.
-compiled = functools.partial(
-    jax.jit, compiler_options={"xla_backend_optimization_level": 0}
-)
-init = compiled(trainer.init, static_argnums=2)
-update = compiled(trainer.update)
-look_ahead = compiled(agent.look_ahead)
+init = jax.jit(trainer.init, static_argnums=2)
+update = jax.jit(trainer.update)
+look_ahead = jax.jit(agent.look_ahead)
 
 
 def paper_config(**values):
@@ -70,7 +65,7 @@ def entropy_weight(config, meta_params):
     return lambda recent: 1 / (1 + jnp.exp(-network.apply(meta_params, recent)[0]))
 
 
-@compiled
+@jax.jit
 def update_learner(config, meta_params, learner):
     return agent.update_rule(config, entropy_weight(config, meta_params))(learner)
 

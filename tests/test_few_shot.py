@@ -48,8 +48,7 @@ def meta_loss(config, meta_params, episode):
     return updates.UPDATE_KINDS[config.update_kind](config, meta_params, episode)[0]
 
 
-compiled = functools.partial(jax.jit, compiler_options=small.FAST)
-meta_gradient = compiled(jax.grad(meta_loss, argnums=1))
+meta_gradient = jax.jit(jax.grad(meta_loss, argnums=1))
 
 
 def assert_close(actual, expected, **tolerances):
@@ -94,12 +93,12 @@ def test_adaptation_changes_what_it_says_and_nothing_else(adapted):
     """ANIL leaves the body as it is; the original MAML the offsets."""
     config, meta_params, episode = problem(adapted=adapted)
 
-    @compiled
+    @jax.jit
     def adapt(config, meta_params, episode):
         learner = learners.adapt(config, meta_params, learners.support(episode), 3)
         return hk.data_structures.merge(*learner)
 
-    @compiled
+    @jax.jit
     def by_hand(config, meta_params, episode):
         rate = config.learning_rate
         return plain_steps(config, meta_params, episode, 3, rate, ADAPTED[adapted])
@@ -145,7 +144,7 @@ def test_the_meta_gradient_is_that_of_finite_differences(values):
     )
     step = 1e-6
 
-    @compiled
+    @jax.jit
     def at(distance):
         moved = jax.tree.map(lambda w, d: w + distance * d, meta_params, direction)
         return loss(moved)
@@ -197,10 +196,10 @@ def test_the_target_takes_its_steps_on_the_query_images(target_steps, target_boo
     """Algorithm 7; without the final gradient step all L steps have the rate α."""
     values = small.BMG | {"target_steps": target_steps, "target_learning_rate": 0.2}
     config, meta_params, episode = problem(target_bootstrap=target_bootstrap, **values)
-    actual = float(compiled(meta_loss)(config, meta_params, episode))
+    actual = float(jax.jit(meta_loss)(config, meta_params, episode))
     if target_bootstrap == "update_rule":
         config, *_ = problem(**values | {"target_learning_rate": 0.05})
-    distance = compiled(with_fixed_target)
+    distance = jax.jit(with_fixed_target)
     expected = float(distance(config, meta_params, episode, meta_params))
     assert expected > 1e-6
     assert actual == pytest.approx(expected, rel=1e-8)
@@ -234,7 +233,7 @@ def test_fomaml_lacks_the_hessian_term_and_nothing_else():
         learner = learners.Learner(params, {})
         return learners.loss(config, learner, learners.support(episode))
 
-    _, product = compiled(functools.partial(jax.jvp, jax.grad(support_loss)))(
+    _, product = jax.jit(functools.partial(jax.jvp, jax.grad(support_loss)))(
         (meta_params,), (first_order,)
     )
     expected = jax.tree.map(
@@ -263,7 +262,7 @@ def test_fomaml_is_maml_where_the_inner_hessian_vanishes():
         return learners.loss(config, learner, learners.query(episode))
 
     exact, approximate = (
-        compiled(jax.grad(functools.partial(after, how)))(meta_params)
+        jax.jit(jax.grad(functools.partial(after, how)))(meta_params)
         for how in (descend, first_order)
     )
     assert_close(exact, approximate, rtol=1e-10, atol=1e-14)
@@ -272,7 +271,7 @@ def test_fomaml_is_maml_where_the_inner_hessian_vanishes():
 def test_the_target_passes_no_gradient():
     """It counts as if it were a constant, offsets and all: see finite differences."""
     config, meta_params, episode = problem(**small.BMG)
-    fixed = compiled(jax.grad(with_fixed_target, argnums=3))
+    fixed = jax.jit(jax.grad(with_fixed_target, argnums=3))
     assert_close(
         meta_gradient(config, meta_params, episode),
         fixed(config, meta_params, episode, meta_params),

@@ -18,9 +18,8 @@ from trainers import _few_shot_updates as updates
 from trainers import few_shot as trainer
 
 SOURCE = small.source()
-compiled = functools.partial(jax.jit, compiler_options=small.FAST)
-update = compiled(lambda config, state: trainer.update(config, state, SOURCE["train"]))
-evaluate = compiled(
+update = jax.jit(lambda config, state: trainer.update(config, state, SOURCE["train"]))
+evaluate = jax.jit(
     lambda config, state: trainer.evaluate(config, state, SOURCE, "test")
 )
 
@@ -79,7 +78,7 @@ def test_a_chunk_is_so_many_meta_updates(monkeypatch):
     config = small.make_config(record_interval=4)
     monkeypatch.setattr(trainer, "_CHUNK_SECONDS", 1e9)
     assert trainer.chunk_length(config, (16, 16, 1)) == 4
-    state, rows = compiled(trainer.train)(config, start(config), SOURCE)
+    state, rows = jax.jit(trainer.train)(config, start(config), SOURCE)
     assert int(state.meta_updates) == 4
     assert rows["meta_updates"].tolist() == [4]
     by_hand = functools.reduce(lambda s, _: update(config, s), range(4), start(config))
@@ -118,7 +117,7 @@ def test_points_trained_together_are_points_trained_alone():
     ]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *configs)
 
-    @compiled
+    @jax.jit
     @jax.vmap
     def together(config):
         state = trainer.init(config, jax.random.key(config.seed), SOURCE)

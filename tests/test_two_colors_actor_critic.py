@@ -43,7 +43,7 @@ def _double():
         yield
 
 
-@small.compiled
+@jax.jit
 def loss_and_gradient(config, learner, policy, weight):
     """ℓ_PG + ε ℓ_EN, with its ε_PG, on the learner's rollout; and its ∇_x."""
     return jax.value_and_grad(agent.policy_loss, argnums=2)(

@@ -16,7 +16,7 @@ from trainers import _two_colors_agent as agent
 TO_ROUNDING = {"rtol": 1e-5, "atol": 1e-6}
 START = two_colors.State(*(jnp.int32(x) for x in (12, 3, 20, 0)))
 
-collect = small.compiled(two_colors.collect, static_argnums=(2, 3))
+collect = jax.jit(two_colors.collect, static_argnums=(2, 3))
 
 
 def entropy_weight(recent_rewards):
@@ -24,7 +24,7 @@ def entropy_weight(recent_rewards):
     return 0.3 + jnp.dot(jnp.arange(1.0, 11.0) ** 2 / 100, recent_rewards)
 
 
-@small.compiled
+@jax.jit
 def update(config, learner):
     return agent.update_rule(config, entropy_weight)(learner)
 
@@ -33,7 +33,7 @@ def update(config, learner):
 def experienced_learner():
     """A learner after four updates: critic and t have left their initial values."""
     config = small.make_config()
-    learner = small.compiled(agent.init)(config, jax.random.key(1))
+    learner = jax.jit(agent.init)(config, jax.random.key(1))
     for _ in range(4):
         learner = update(config, learner)
     return learner
@@ -105,7 +105,7 @@ def test_collect_returns_what_step_and_observe_say():
     )
     uniforms = (jnp.arange(23) + 0.5) / 23
     step_everywhere = jax.vmap(jax.vmap(two_colors.step, (None, None, 0)), (0, 0, None))
-    every, outcomes = small.compiled(step_everywhere)(states, rollout.actions, uniforms)
+    every, outcomes = jax.jit(step_everywhere)(states, rollout.actions, uniforms)
     np.testing.assert_array_equal(rollout.rewards, outcomes.reward[:, 0])
     np.testing.assert_array_equal(rollout.collected, outcomes.collected[:, 0])
     assert {-1, 0, 1} == set(rollout.collected.tolist())
@@ -162,9 +162,7 @@ def test_an_update_descends_equation_4(return_steps):
     learner = experienced_learner()
     updated = update(config, learner)
     weight = entropy_weight(updated.recent_rewards)
-    expected = small.compiled(descended)(
-        config, learner.params, weight, updated.rollout
-    )
+    expected = jax.jit(descended)(config, learner.params, weight, updated.rollout)
     chex.assert_trees_all_close(updated.params, expected, **TO_ROUNDING)
 
 
@@ -172,8 +170,8 @@ def test_policy_loss_is_that_of_equation_4():
     """Eq. 4 without its ℓ_TD, at any policy: advantages are of the learner's critic."""
     config, learner = small.make_config(value_weight=0.0), experienced_learner()
     policy = jax.tree.map(lambda x: 1.5 * x + 0.1, learner.params.policy)
-    actual = small.compiled(agent.policy_loss)(config, learner, policy, 0.2)
-    expected = small.compiled(equation_4)(
+    actual = jax.jit(agent.policy_loss)(config, learner, policy, 0.2)
+    expected = jax.jit(equation_4)(
         config,
         learner.params._replace(policy=policy),
         learner.params.value,
@@ -230,7 +228,7 @@ def test_a_normalized_input_has_the_moments_of_all_rollouts(is_pending):
     config = small.make_config(
         meta_input="normalized_mean_rewards", num_recent_rollouts=10
     )
-    learner = small.compiled(agent.init)(config, jax.random.key(1))
+    learner = jax.jit(agent.init)(config, jax.random.key(1))
     rewards = []
     for _ in range(13):
         before, learner = learner, update(config, learner)
@@ -257,7 +255,7 @@ def test_what_a_rollout_saw_and_paid_is_constant_and_the_rest_is_not():
     weight = jnp.float32(0.4)
     cotangent = jax.tree.map(jnp.cos, learner.params)  # Any vector.
 
-    @small.compiled
+    @jax.jit
     def pulled_back(params, weight):
         def updated(params, weight):
             updated = agent.update_rule(config, lambda _: weight)(
@@ -281,7 +279,7 @@ def test_statistics_carry_no_derivative():
     """What is only recorded has no gradient, in the parameters or in ε."""
     config, learner = small.make_config(), experienced_learner()
 
-    @small.compiled
+    @jax.jit
     @jax.grad
     def gradient(inputs):
         params, weight = inputs
@@ -299,7 +297,7 @@ def test_a_pending_update_is_an_update():
     config, learner = small.make_config(), experienced_learner()
     waiting = small.look_ahead(config, learner)
     chex.assert_trees_all_equal(waiting.params, learner.params)
-    actual = small.compiled(
+    actual = jax.jit(
         lambda config, learner: agent.update_pending(config, entropy_weight, learner)
     )(config, waiting)
     expected = update(config, learner)

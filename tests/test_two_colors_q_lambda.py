@@ -156,7 +156,7 @@ def test_the_input_of_the_meta_network_is_the_rewards_oldest_first():
     )
 
 
-@small.compiled
+@jax.jit
 def replayed(config, state):
     """The L steps of a meta-update again: who learned, and what the meta-loss is of."""
 
@@ -264,10 +264,10 @@ def test_points_trained_together_are_points_trained_alone(monkeypatch, kind):
             state, _ = trainer.train(config, state, None)
             return state.learner.params, state.meta_params
 
-        together = small.compiled(jax.vmap(trained))(
+        together = jax.jit(jax.vmap(trained))(
             jax.tree.map(lambda *x: jnp.stack(x), *configs)
         )
-        alone = small.compiled(trained)
+        alone = jax.jit(trained)
         expected = jax.tree.map(lambda *x: jnp.stack(x), *map(alone, configs))
         chex.assert_trees_all_close(together, expected, rtol=1e-6)
 
@@ -276,7 +276,7 @@ def test_rows_are_at_exact_steps_whatever_l():
     """L = 7 divides no budget; rewards are counted to the step all the same."""
     config = small.make_config(target_steps=7)
     state = small.init(config, jax.random.key(0), None)
-    train = small.compiled(trainer.train, static_argnums=2)
+    train = jax.jit(trainer.train, static_argnums=2)
     columns = []
     for _ in range(2):
         state, rows = train(config, state, None)

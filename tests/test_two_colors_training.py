@@ -47,7 +47,7 @@ def test_points_trained_together_are_points_trained_alone(values, monkeypatch):
     updates = configs[0].inner_steps + configs[0].target_steps - 1
     monkeypatch.setattr(trainer, "CHUNK_ENV_STEPS", 16 * updates * small.LENGTH)
 
-    @small.compiled
+    @jax.jit
     @jax.vmap
     def trained_together(config):
         state = trainer.init(config, jax.random.key(config.seed), None)
@@ -250,7 +250,7 @@ def test_rows_are_at_exact_steps_and_count_every_reward():
     ]
     states = [small.prepared(config, state) for state in starts]
     states = jax.tree.map(lambda *x: jnp.stack(x), *states)
-    train = small.compiled(
+    train = jax.jit(
         jax.vmap(lambda config, state: trainer.train(config, state, None), (None, 0))
     )
     chunks = []
@@ -269,7 +269,7 @@ def test_rows_are_at_exact_steps_and_count_every_reward():
         rows["meta_updates"][:, is_new], [meta_updates[is_new]] * 2
     )
     for i, state in enumerate(starts):
-        rewards, weights = small.compiled(recount, static_argnums=2)(
+        rewards, weights = jax.jit(recount, static_argnums=2)(
             small.plain(config), state, 50_000 // 16
         )
         assert 0 < weights.min() < weights.max() < 1
@@ -297,9 +297,9 @@ def recount(config, state, num_rollouts):
     return jax.lax.scan(body, state.learner, length=num_rollouts)[1]
 
 
-def trained(config, seed, env_steps, compiled=small.compiled):
+def trained(config, seed, env_steps):
     """The rows of a run, one every 10,000 steps."""
-    train = compiled(trainer.train, static_argnums=2)
+    train = jax.jit(trainer.train, static_argnums=2)
     state = small.start(config, seed, experience=0)
     rows = {}
     while trainer.progress(config, state)["env_steps"] < env_steps:
@@ -347,7 +347,7 @@ def test_a_longer_horizon_learns_an_adaptive_entropy_weight():
     well for seven cycles, then its policy saturated.)
     """
     config = small.paper_config(inner_steps=7, target_steps=2)
-    last = trained(config, 0, 1_000_000, compiled=jax.jit)[-1]
+    last = trained(config, 0, 1_000_000)[-1]
     assert last["reward_per_step"] > 0.2
     assert last["entropy_weight_after_flip"] > 1.5 * last["entropy_weight_cycle_end"]
 
@@ -360,7 +360,7 @@ def test_the_shortest_horizon_is_myopic():
     last seven cycles, with ε below 0.005.
     """
     config = small.paper_config(inner_steps=1, target_steps=1)
-    rows = trained(config, 0, 1_000_000, compiled=jax.jit)
+    rows = trained(config, 0, 1_000_000)
     assert rows[9]["reward_per_step"] > 0.2
     assert all(row["reward_per_step"] < 0 for row in rows[30:])
     assert rows[-1]["entropy_weight"] < 0.02
