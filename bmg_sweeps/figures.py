@@ -51,7 +51,8 @@ def draw(
         for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
             members = [by_id[p.id] for p in score.points]
             name = grid.name(sweep, score.configuration.values)
-            label = f"{name}, {len(members)} seeds"
+            seeds = "seed" if len(members) == 1 else "seeds"
+            label = f"{name}, {len(members)} {seeds}"
             _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))

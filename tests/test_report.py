@@ -488,6 +488,18 @@ def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(
     assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
 
 
+def test_a_legend_counts_the_seeds_of_a_line(complete, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+    chosen, trained = load(complete)
+    draw(chosen, trained)
+    points = tuple(p for p in chosen.points if p.values["seed"] == 0)
+    of_one_seed = [one for one in trained if one.point.values["seed"] == 0]
+    draw(dataclasses.replace(chosen, points=points), of_one_seed)
+    labels = [f.axes[0].get_lines()[0].get_label() for f in drawn]
+    assert labels == ["A rate=0.1, 2 seeds", "A rate=0.1, 1 seed"]
+
+
 def test_a_method_of_one_configuration_has_its_name_alone(complete):
     """Where nothing tells its configurations apart."""
     method = grid.Method(SWEEP.methods["A"].values, tuned={})
