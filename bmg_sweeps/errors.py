@@ -48,6 +48,12 @@ def shown(value: Any) -> str:
     return one_line(text, _MOST_VALUE)
 
 
+def counted(number: int, noun: str) -> str:
+    """Writes a number of things: "1 image", "600 images"."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def one_line(text: str, most: int = _MOST_LINE) -> str:
     """Writes text for a terminal: what cannot be printed escaped, the middle cut."""
     if len(text) > most:

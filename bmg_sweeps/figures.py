@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from bmg_sweeps import curves, grid, published, selection
+from bmg_sweeps import curves, errors, grid, published, selection
 from bmg_sweeps.planning import Chosen
 from bmg_sweeps.selection import Selection, Trained
 
@@ -51,8 +51,7 @@ def draw(
         for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
             members = [by_id[p.id] for p in score.points]
             name = grid.name(sweep, score.configuration.values)
-            seeds = "seed" if len(members) == 1 else "seeds"
-            label = f"{name}, {len(members)} {seeds}"
+            label = f"{name}, {errors.counted(len(members), 'seed')}"
             _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))

@@ -45,12 +45,6 @@ def refused(where: object, problem: str) -> errors.UserError:
     return errors.UserError(errors.one_line(f"{where}: {problem}"))
 
 
-def counted(number: int, noun: str) -> str:
-    """Writes a number of things: "1 image", "600 images"."""
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
 def entries(folder: pathlib.Path) -> str:
     """Lists the first few names in a folder, for an error message."""
     names = sorted(path.name for path in listed(folder))
@@ -169,7 +163,7 @@ def check_array(
 def check_count(where: object, found: int, expected: int, noun: str) -> None:
     """Raises UserError unless there are as many things as there should be."""
     if found != expected:
-        raise refused(where, f"{counted(found, noun)}, expected {expected:,}")
+        raise refused(where, f"{errors.counted(found, noun)}, expected {expected:,}")
 
 
 def check_disjoint(where: object, class_names: dict[str, tuple[str, ...]]) -> None:
