@@ -8,16 +8,9 @@ import toy_points
 from bmg_sweeps import files
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item):
-    """Compiling is most of the time of all tests but the slow ones.
-
-    Launches are processes of their own, and compile as users' do.
-    """
-    is_slow = item.get_closest_marker("slow") is not None
-    jax.config.update("jax_disable_most_optimizations", not is_slow)
+# Compiling is most of the time of all but a few tests. Launches are processes of their
+# own, and compile as users' do.
+jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(autouse=True)

@@ -117,7 +117,9 @@ def test_points_of_one_structure_compile_once_in_a_process(undisturbed):
     found = [record.provenance for record, _, _ in records(sweep, storage).values()]
     processes = {provenance["process"] for provenance in found}
     assert sum(provenance["compilations"] for provenance in found) == len(processes)
-    assert len(processes) <= os.cpu_count()
+    if os.cpu_count() >= len(found):
+        pytest.skip("a process for each point has nothing to compile twice")
+    assert len(processes) <= os.cpu_count() < len(found)
 
 
 def test_a_launch_leaves_records_and_no_logs_of_ray(undisturbed):

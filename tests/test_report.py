@@ -114,6 +114,14 @@ def draw(chosen, trained):
 
 
 @pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are drawn, in order."""
+    figures_drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", figures_drawn.append)
+    return figures_drawn
+
+
+@pytest.fixture
 def made(complete):
     """The tables without that of the methods, which has tests of its own."""
     return without_methods(make(*load(complete)))
@@ -440,13 +448,11 @@ def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
     assert areas[0][0] > 3 * areas[1][0]
 
 
-def test_panels_of_one_label_have_one_scale(complete, monkeypatch):
+def test_panels_of_one_label_have_one_scale(complete, drawn):
     """B's rewards, 7 to 12, are drawn on the scale of A's, to 1,200; weights are not.
 
     Four panels are two rows of two.
     """
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
     curve = grid.Curve(title="Reward", metric="reward", label="reward")
     weight = grid.Curve(title="Weight", metric="weight", label="weight")
     of_b = dataclasses.replace(curve, methods=("B",))
@@ -460,10 +466,8 @@ def test_panels_of_one_label_have_one_scale(complete, monkeypatch):
     assert top.x0 == below.x0
 
 
-def test_no_two_of_many_lines_look_the_same(storage, monkeypatch):
+def test_no_two_of_many_lines_look_the_same(storage, drawn):
     """Seven colors, and a dash for each round of them."""
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
     kinds = "abcdefghijklmnop"
     arms = [(kind, 0.1) for kind in kinds]
     for arm, seed in itertools.product(arms, (0, 1)):
@@ -475,11 +479,7 @@ def test_no_two_of_many_lines_look_the_same(storage, monkeypatch):
     assert len(styles) == len(lines) == len(kinds)
 
 
-def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(
-    complete, monkeypatch
-):
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(complete, drawn):
     chosen, trained = load(complete)
     draw(chosen, trained)
     of_one_rate = [one for one in trained if one.point.values.get("rate") != 0.2]
@@ -488,9 +488,7 @@ def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(
     assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
 
 
-def test_a_legend_counts_the_seeds_of_a_line(complete, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+def test_a_legend_counts_the_seeds_of_a_line(complete, drawn):
     chosen, trained = load(complete)
     draw(chosen, trained)
     points = tuple(p for p in chosen.points if p.values["seed"] == 0)

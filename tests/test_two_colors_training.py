@@ -31,6 +31,14 @@ def double():
         yield
 
 
+@pytest.fixture
+def optimized():
+    """Networks of the paper's sizes are compiled as users' are."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("values", [FIXED, MG, BMG], ids=["fixed", "MG", "BMG"])
 def test_points_trained_together_are_points_trained_alone(values, monkeypatch):
@@ -339,6 +347,7 @@ def test_bmg_learns_an_entropy_weight_that_lets_the_agent_learn():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimized")
 def test_a_longer_horizon_learns_an_adaptive_entropy_weight():
     """Section 5.1 and Figure 2, right, at the paper's sizes: BMG with K = 7, L = 2.
 
@@ -353,6 +362,7 @@ def test_a_longer_horizon_learns_an_adaptive_entropy_weight():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimized")
 def test_the_shortest_horizon_is_myopic():
     """B.2, "Ablation: meta-regularization": with K = L = 1 the weight collapses.
 
