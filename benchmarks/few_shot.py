@@ -18,7 +18,8 @@ import time
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps import pack, point, work_unit
+from bmg_sweeps.running import pack, work_unit
+from bmg_sweeps.sweep import point
 
 _SIZE, _FILTERS, _TASKS, _IMAGES = 84, 32, 4, 25
 SETTINGS = {

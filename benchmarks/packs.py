@@ -12,7 +12,8 @@ import time
 
 import jax
 
-from bmg_sweeps import pack, point, programs, work_unit
+from bmg_sweeps.running import pack, programs, work_unit
+from bmg_sweeps.sweep import point
 
 _TRAINER = "two_colors_actor_critic"
 

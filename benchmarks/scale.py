@@ -15,7 +15,8 @@ import time
 
 import psutil
 
-from bmg_sweeps import files, paths, store
+from bmg_sweeps import paths
+from bmg_sweeps.records import files, store
 
 sys.path.append(str(paths.ROOT / "tests"))
 

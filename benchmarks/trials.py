@@ -11,7 +11,7 @@ import itertools
 import statistics
 import sys
 
-from bmg_sweeps import files, store
+from bmg_sweeps.records import files, store
 
 
 def main(uri: str) -> None:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import psutil
 
-from bmg_sweeps import point
+from bmg_sweeps.sweep import point
 from trainers import two_colors_actor_critic as trainer
 
 SETTINGS = {

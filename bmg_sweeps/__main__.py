@@ -10,7 +10,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from bmg_sweeps import commands, errors, files, paths, planning, training
+from bmg_sweeps import errors, paths
+from bmg_sweeps.cli import training, viewing
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import files
 
 _MOST_SEEDS = 10_000
 
@@ -192,22 +195,22 @@ def _parser() -> argparse.ArgumentParser:
         child.set_defaults(run=command)
         return child
 
-    add(commands.list_, sweep=None)
-    add(commands.show, points).add_argument("--point", metavar="ID")
+    add(viewing.list_, sweep=None)
+    add(viewing.show, points).add_argument("--point", metavar="ID")
     several = {"sweep": "sweeps", "nargs": "+", "metavar": "sweep"}
     add(training.launch, points, running, tracking, **several)
     one = add(training.run, points, data)
     one.add_argument("--point", metavar="ID", required=True)
     one.add_argument("--retry", action="store_true")
-    add(commands.status, points, nargs="?")
-    add(commands.report_, points).add_argument(
+    add(viewing.status, points, nargs="?")
+    add(viewing.report_, points).add_argument(
         "--format", default="text", choices=("text", "markdown", "csv", "html")
     )
-    add(commands.best, points, budget).add_argument(
+    add(viewing.best, points, budget).add_argument(
         "--format", default="gin", choices=("gin", "json")
     )
     add(training.rerun, points, running, tracking, budget)
-    add(commands.track, points, tracking, **several).add_argument(
+    add(viewing.track, points, tracking, **several).add_argument(
         "--workspace", action="store_true", help="save a W&B workspace of each sweep"
     )
     return parser

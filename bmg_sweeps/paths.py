@@ -8,7 +8,8 @@ import sys
 import traceback
 import types
 
-from bmg_sweeps import errors, grid
+from bmg_sweeps import errors
+from bmg_sweeps.sweep import grid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAINERS = ROOT / "trainers"

@@ -5,7 +5,16 @@ entropy in the last step makes no significant difference to the return, and the
 meta-learned rule in its place drives the weight up, with a catastrophic loss.
 """
 
-from bmg_sweeps.grid import Claim, Curve, Method, Quantity, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import (
+    Claim,
+    Curve,
+    Method,
+    Quantity,
+    Scale,
+    Select,
+    Sweep,
+    arm,
+)
 
 KINDS = {
     "": {"target_weight": "meta_entropy_weight", "meta_entropy_weight": 0.0},

@@ -4,7 +4,7 @@ Claim: the mode-covering KL(x̃ ‖ ·) is slightly better than the mode-seeking
 and the symmetric one. K = 1 and L = 7 are our reading.
 """
 
-from bmg_sweeps.grid import Claim, Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arm
 
 BMG = {
     "update_kind": "bootstrapped_meta_gradient",

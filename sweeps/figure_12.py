@@ -5,7 +5,16 @@ matching can do better than policy matching. The legends are not in the text: th
 of L are those of the authors' later study, and shorter ones.
 """
 
-from bmg_sweeps.grid import Claim, Curve, Method, Quantity, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import (
+    Claim,
+    Curve,
+    Method,
+    Quantity,
+    Scale,
+    Select,
+    Sweep,
+    arm,
+)
 
 KIND = {"update_kind": "bootstrapped_meta_gradient"}
 MATCHING = {"policy": "policy_kl", "value": "value"}

@@ -4,7 +4,7 @@ Claim: agents that meta-learn their entropy weight earn more than the best fixed
 and with bootstrapped meta-gradients (BMG) more than with standard ones (MG).
 """
 
-from bmg_sweeps.grid import Claim, Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arm
 
 FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
 MG = {"update_kind": "meta_gradient", "target_steps": 1, "meta_entropy_weight": 0.0}

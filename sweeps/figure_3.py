@@ -4,7 +4,7 @@ Claim: meta-learned ε-greedy exploration earns significantly more than the best
 The text does not say whether by policy or by 'value' matching: both are tried.
 """
 
-from bmg_sweeps.grid import Claim, Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arm
 
 FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
 BMG = {"update_kind": "bootstrapped_meta_gradient"}

@@ -6,7 +6,7 @@ Claim: BMG is more efficient than MAML in data and in time, and better with the 
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Best, Scale
+from bmg_sweeps.sweep import Best, Scale
 
 TABLE_7, TABLE_8 = paths.load_sweep("table_7"), paths.load_sweep("table_8")
 

@@ -7,7 +7,7 @@ where its horizon K + L − 1 is long enough, and at one horizon a larger K is b
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Claim, Curve, Method
+from bmg_sweeps.sweep import Claim, Curve, Method
 
 FIGURE_2 = paths.load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())

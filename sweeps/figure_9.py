@@ -7,7 +7,7 @@ longer adapts; BMG keeps it, with a large enough meta-learning horizon.
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Claim, Curve, Quantity
+from bmg_sweeps.sweep import Claim, Curve, Quantity
 
 FIGURE_2 = paths.load_sweep("figure_2")
 METHODS = {name: FIGURE_2.methods[name] for name in ("MG", "BMG")}

@@ -4,7 +4,7 @@ Claim: after some hundred meta-updates, MAML and BMG are more accurate than the 
 centroid of raw pixels, 29.6 % of 5-way-5-shot test tasks. For accuracies, see Table 7.
 """
 
-from bmg_sweeps.grid import Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Method, Scale, Select, Sweep, arm
 
 MAML = {"update_kind": "maml", "target_steps": 1}
 BMG = {"update_kind": "bmg"}

@@ -6,7 +6,7 @@ so BMG looks K + L steps ahead in less time than MAML needs for as many.
 To be measured on an idle device, one point at a time.
 """
 
-from bmg_sweeps.grid import Measure, Method, Scale, Select, Sweep, Symbol, arm
+from bmg_sweeps.sweep import Measure, Method, Scale, Select, Sweep, Symbol, arm
 
 DATA = Symbol("data", {"glyphs": "glyphs, a stand-in"})
 SMOKE = {"data_set": "glyphs", "num_evaluation_tasks": 20, "evaluation_interval": 30,

@@ -7,7 +7,7 @@ BMG vary far less than MAML's: the ratio of norm to variance is ten times larger
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Claim, Measure, Quantity, Scale, Select
+from bmg_sweeps.sweep import Claim, Measure, Quantity, Scale, Select
 
 TABLE_5, TABLE_7 = paths.load_sweep("table_5"), paths.load_sweep("table_7")
 SEEDS = {"smoke": 2, "lite": 2, "paper": 5}

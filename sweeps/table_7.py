@@ -4,7 +4,7 @@ Claim: from 50,000 meta-updates on, bootstrapped meta-gradients (BMG) reach a hi
 accuracy than MAML and its approximations, and the gap widens.
 """
 
-from bmg_sweeps.grid import Claim, Method, Scale, Select, Sweep, Symbol, arm
+from bmg_sweeps.sweep import Claim, Method, Scale, Select, Sweep, Symbol, arm
 
 BMG = {"update_kind": "bmg", "adapted": "weights"}
 MAML = {"target_steps": 1}  # And whatever is not BMG.

@@ -8,7 +8,7 @@ larger K helps is said at one horizon, K + L − 1; those here differ.
 import dataclasses
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Claim, Curve, Method, Scale, arm
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, arm
 
 FIGURE_2 = paths.load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())

@@ -7,7 +7,7 @@ K, and for BMG the scale of the divergence and the data of the target's last ste
 tests no claim of the paper.
 """
 
-from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arm
 
 AGENT = {"learning_rate": 0.1, "return_steps": 1, "value_weight": 1.0}
 META = {

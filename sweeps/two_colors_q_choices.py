@@ -6,7 +6,7 @@ setting, Luketina et al. (2022). It tests no claim of the paper.
 """
 
 from bmg_sweeps import paths
-from bmg_sweeps.grid import Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arm
 
 FIGURE_3 = paths.load_sweep("figure_3")
 BMG = FIGURE_3.methods["BMG"].values | {

@@ -5,7 +5,7 @@ import jax
 import pytest
 import toy_points
 
-from bmg_sweeps import files
+from bmg_sweeps.records import files
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Compiling is most of the time of all but a few tests. Launches are processes of their

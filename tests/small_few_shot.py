@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps import point, work_unit
+from bmg_sweeps.running import work_unit
+from bmg_sweeps.sweep import point
 
 SIZE = 8
 VALUES = {

@@ -5,7 +5,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps import point, work_unit
+from bmg_sweeps.running import work_unit
+from bmg_sweeps.sweep import point
 from trainers import _two_colors_q_agent as agent
 from trainers import two_colors_q_lambda as trainer
 

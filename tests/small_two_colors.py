@@ -9,8 +9,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps import point, work_unit
 from bmg_sweeps.core import networks
+from bmg_sweeps.running import work_unit
+from bmg_sweeps.sweep import point
 from trainers import _two_colors_agent as agent
 from trainers import two_colors_actor_critic as trainer
 

@@ -11,7 +11,9 @@ import sys
 import gin
 import pytest
 
-from bmg_sweeps import grid, paper, paths, planning, point
+from bmg_sweeps import paper, paths
+from bmg_sweeps.launching import planning
+from bmg_sweeps.sweep import grid, point
 
 TRAINERS = sorted(path.stem for path in paths.TRAINERS.glob("[!_]*.py"))
 SWEEPS = paths.sweep_names()
@@ -163,8 +165,8 @@ ALLOWED = {
     "bmg_sweeps/environments": WORLDS,
     # Of the platform, what users are told, and where caches are.
     "bmg_sweeps/tasks": WORLDS | {"bmg_sweeps.errors", "bmg_sweeps.paths"},
-    "trainers": WORLDS | {"trainers"},
-    "sweeps": {"bmg_sweeps.grid", "bmg_sweeps.paths"},
+    "trainers": WORLDS | {"trainers", "bmg_sweeps.trainer"},
+    "sweeps": {"bmg_sweeps.sweep", "bmg_sweeps.paths"},
 }
 
 
@@ -182,22 +184,22 @@ def test_imports_point_one_way(folder):
 
 PLATFORM = (
     "__main__",
-    "commands",
-    "encoding",
+    "cli.viewing",
+    "records.encoding",
     "errors",
-    "figures",
-    "files",
-    "grid",
-    "launch",
-    "manifests",
+    "reporting.figures",
+    "records.files",
+    "sweep.grid",
+    "launching.trials",
+    "records.manifests",
     "paper",
     "paths",
-    "planning",
-    "point",
-    "progress",
-    "report",
-    "selection",
-    "store",
+    "launching.planning",
+    "sweep.point",
+    "launching.progress",
+    "reporting.report",
+    "analysis.selection",
+    "records.store",
     "tracking",
 )
 

@@ -20,7 +20,8 @@ import pytest
 import yaml
 
 from bmg_sweeps import __main__ as command_line
-from bmg_sweeps import files, planning, store
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import files, store
 
 ROOT = pathlib.Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -503,7 +504,7 @@ def test_where_jobs_may_not_be_requeued_a_new_one_is_submitted(submit):
 
 
 TINY = """
-from bmg_sweeps.grid import Method, Scale, Select, Sweep, product
+from bmg_sweeps.sweep import Method, Scale, Select, Sweep, product
 
 POINTS = product(
     update_kind=("fixed_entropy_weight",), inner_steps=(1,), target_steps=(1,),

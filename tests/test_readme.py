@@ -2,7 +2,8 @@
 
 import re
 
-from bmg_sweeps import paths, planning
+from bmg_sweeps import paths
+from bmg_sweeps.launching import planning
 
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,10 @@ import pytest
 import toy_checkout
 from toy_points import run_all
 
-from bmg_sweeps import __main__, errors, files, paths, planning, point, store
+from bmg_sweeps import __main__, errors, paths
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep import point
 
 SECRETS = {
     "WANDB_API_KEY": "ca9a52ee" * 5,  # Of the form of one.
@@ -121,7 +124,7 @@ def test_a_pack_that_raises_says_no_secrets(home, toy, monkeypatch):
         return real(*arguments)
 
     monkeypatch.setattr(toy, "init", init)
-    monkeypatch.setattr("bmg_sweeps.programs._COMPILED", {})
+    monkeypatch.setattr("bmg_sweeps.running.programs._COMPILED", {})
     run_all(storage, {p.id: {"env_steps": 60} for p in points}, pack=3)
     record = store.read(storage, "toy_trainer", points[0].id)
     assert record.provenance["left_pack"] == "RuntimeError: file: $MY_TOKEN"

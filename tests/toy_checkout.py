@@ -12,7 +12,7 @@ import sys
 from bmg_sweeps import paths
 
 SWEEP = """
-from bmg_sweeps.grid import Method, Scale, Select, Sweep, product
+from bmg_sweeps.sweep import Method, Scale, Select, Sweep, product
 
 SWEEP = Sweep(
     title="Toy",
@@ -46,7 +46,7 @@ def make(folder, commit_seconds=30.0):
         shutil.copytree(paths.ROOT / name, folder / name, ignore=ignored)
     shutil.copy(pathlib.Path(__file__).parent / "toy_trainer.py", folder / "trainers")
     (folder / "gin" / "toy_trainer.gin").write_text(GIN)
-    path = folder / "bmg_sweeps" / "pack.py"
+    path = folder / "bmg_sweeps" / "running" / "pack.py"
     text, new = path.read_text(), f"COMMIT_SECONDS = {commit_seconds}"
     assert "COMMIT_SECONDS = 30.0" in text
     path.write_text(text.replace("COMMIT_SECONDS = 30.0", new))

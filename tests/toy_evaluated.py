@@ -9,7 +9,7 @@ import gin
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps.core.config import structure
+from bmg_sweeps.trainer.config import structure
 from trainers import toy_trainer
 from trainers.toy_trainer import init, open_source, progress, train
 

@@ -6,7 +6,8 @@ import pathlib
 import numpy as np
 
 import trainers
-from bmg_sweeps import store, work_unit
+from bmg_sweeps.records import store
+from bmg_sweeps.running import work_unit
 
 TRAINER = "toy_trainer"
 STOP = {"env_steps": 60}  # Six chunks of ten steps, with two rows each.

@@ -12,7 +12,7 @@ import gin
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps.core.config import require, structure
+from bmg_sweeps.trainer.config import require, structure
 
 FAILURES = []  # Exceptions that the next chunks raise, one each.
 

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import types
 
-from bmg_sweeps import paths, planning, store
+from bmg_sweeps import paths
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import store
 
 KEY = "d00df00d" * 5  # Of the form of an API key.
 SECRET = "planted-secret-value"

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from bmg_sweeps.core import losses, networks, returns
-from bmg_sweeps.environments import two_colors, two_colors_statistics
+from bmg_sweeps.environments import two_colors
+from trainers import _two_colors_statistics
 
 EntropyWeight = Callable[[jax.Array], jax.Array]
 """ε(t): the meta-network's input ↦ the weight of the entropy loss."""
@@ -55,7 +56,7 @@ class Learner(NamedTuple):
     rollout: two_colors.Rollout  # The last one.
     pending: Pending | None  # Of that rollout, where an update is still to use it.
     key: chex.PRNGKey
-    statistics: two_colors_statistics.Statistics
+    statistics: _two_colors_statistics.Statistics
     moments: Moments | None  # Where they normalize t.
 
 
@@ -83,7 +84,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
         rollout=two_colors.empty_rollout(config.rollout_length),
         pending=None,
         key=key,
-        statistics=two_colors_statistics.init(("entropy_weight", "policy_entropy")),
+        statistics=_two_colors_statistics.init(("entropy_weight", "policy_entropy")),
         moments=_no_moments() if is_normalized else None,
     )
 
@@ -334,7 +335,7 @@ def _descend(config, params, grads):
 
 def _count(learner, entropy_weight, policy_entropy):
     measurements = {"entropy_weight": entropy_weight, "policy_entropy": policy_entropy}
-    statistics = two_colors_statistics.update(
+    statistics = _two_colors_statistics.update(
         learner.statistics,
         learner.environment.steps,
         learner.rollout.collected,

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import optax
 
 from bmg_sweeps.core import networks, peng_q_lambda
-from bmg_sweeps.environments import two_colors, two_colors_statistics
+from bmg_sweeps.environments import two_colors
+from trainers import _two_colors_statistics
 
 Epsilon = Callable[[jax.Array], jax.Array]
 """ε(t): rewards of the recent steps ↦ the probability of a random action."""
@@ -32,7 +33,7 @@ class Learner(NamedTuple):
     environment: two_colors.State
     recent_rewards: jax.Array  # t: [num_recent_rewards], oldest first.
     key: chex.PRNGKey
-    statistics: two_colors_statistics.Statistics
+    statistics: _two_colors_statistics.Statistics
 
 
 class Visited(NamedTuple):
@@ -70,7 +71,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
         environment=environment,
         recent_rewards=jnp.zeros(config.num_recent_rewards),
         key=key,
-        statistics=two_colors_statistics.init(("epsilon",)),
+        statistics=_two_colors_statistics.init(("epsilon",)),
     )
 
 
@@ -129,7 +130,7 @@ def _step(config, epsilon, learner, noise):
         opt_state=opt_state,
         environment=environment,
         recent_rewards=jnp.append(learner.recent_rewards[1:], outcome.reward),
-        statistics=two_colors_statistics.update(
+        statistics=_two_colors_statistics.update(
             learner.statistics,
             environment.steps,
             outcome.collected[jnp.newaxis],

@@ -39,8 +39,13 @@ import jax.numpy as jnp
 import optax
 
 from bmg_sweeps.core import diagnostics
-from bmg_sweeps.core.config import require, require_choices, require_unused, structure
 from bmg_sweeps.tasks import data_sets, episodes
+from bmg_sweeps.trainer.config import (
+    require,
+    require_choices,
+    require_unused,
+    structure,
+)
 from trainers import _few_shot_data as data
 from trainers import _few_shot_learner as learners
 from trainers import _few_shot_updates as update_kinds

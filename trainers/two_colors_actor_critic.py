@@ -32,16 +32,15 @@ import optax
 
 from bmg_sweeps.core import matching, networks, targets
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.core.config import (
+from bmg_sweeps.trainer.config import (
     data,
     require,
     require_choices,
     require_unused,
     structure,
 )
-from bmg_sweeps.environments import two_colors_statistics
 from trainers import _two_colors_agent as agent
-from trainers import _two_colors_targets
+from trainers import _two_colors_statistics, _two_colors_targets
 
 CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
 
@@ -97,7 +96,7 @@ def check(config: Config) -> None:
     require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
     require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
     require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
-    every = two_colors_statistics.RECORD_EVERY
+    every = _two_colors_statistics.RECORD_EVERY
     divides = f"a divisor of {every}"
     require(config, ("rollout_length",), lambda v: every % v == 0, divides)
     most = every // config.rollout_length
@@ -180,8 +179,8 @@ def train(
     env_steps_per_update = updates * config.rollout_length
     length = max(1, CHUNK_ENV_STEPS // env_steps_per_update)
     state, latched = jax.lax.scan(meta_update, state, length=length)
-    num_rows = -(-length * env_steps_per_update // two_colors_statistics.RECORD_EVERY)
-    return state, two_colors_statistics.rows(latched, env_steps, num_rows)
+    num_rows = -(-length * env_steps_per_update // _two_colors_statistics.RECORD_EVERY)
+    return state, _two_colors_statistics.rows(latched, env_steps, num_rows)
 
 
 def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:

@@ -33,9 +33,14 @@ import optax
 
 from bmg_sweeps.core import epsilon_greedy, networks
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.core.config import require, require_choices, require_unused, structure
-from bmg_sweeps.environments import two_colors_statistics
+from bmg_sweeps.trainer.config import (
+    require,
+    require_choices,
+    require_unused,
+    structure,
+)
 from trainers import _two_colors_q_agent as agent
+from trainers import _two_colors_statistics
 
 CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
 
@@ -92,7 +97,7 @@ def check(config: Config) -> None:
     require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
     require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
     require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
-    most = two_colors_statistics.RECORD_EVERY
+    most = _two_colors_statistics.RECORD_EVERY
     require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
     require_choices(config, _CHOICES)
     if config.update_kind != bootstrapped_meta_gradient.__name__:
@@ -161,8 +166,8 @@ def train(
     env_steps = state.learner.environment.steps
     length = max(1, CHUNK_ENV_STEPS // config.target_steps)  # L is 1 without a target.
     state, latched = jax.lax.scan(meta_update, state, length=length)
-    most = -(-length * config.target_steps // two_colors_statistics.RECORD_EVERY)
-    return state, two_colors_statistics.rows(latched, env_steps, most)
+    most = -(-length * config.target_steps // _two_colors_statistics.RECORD_EVERY)
+    return state, _two_colors_statistics.rows(latched, env_steps, most)
 
 
 def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:

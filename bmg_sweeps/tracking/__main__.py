@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from bmg_sweeps import files
+from bmg_sweeps.records import files
 from bmg_sweeps.tracking import exporting, follow
 
 _SHARE = 0.25  # Of the time, that goes at most into looking and exporting.

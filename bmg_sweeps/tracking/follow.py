@@ -20,9 +20,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bmg_sweeps import files, paths, planning
-from bmg_sweeps.planning import Chosen
-from bmg_sweeps.point import Point
+from bmg_sweeps import paths
+from bmg_sweeps.launching import planning
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.records import files
+from bmg_sweeps.sweep.point import Point
 
 POLL_SECONDS = 15.0  # Between two looks at the records, at least.
 SILENCE_SECONDS = 90.0  # Of a child that is asked to end; a run takes less online.

@@ -19,7 +19,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from bmg_sweeps import files, paths, store
+from bmg_sweeps import paths
+from bmg_sweeps.records import files, store
 
 _LEASE = ("wandb", "lease")  # Kept as that of a point, by the same rules.
 

@@ -7,9 +7,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, files, grid, planning, store
-from bmg_sweeps.planning import Chosen
-from bmg_sweeps.point import Point
+from bmg_sweeps import errors
+from bmg_sweeps.launching import planning
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import memory
 from bmg_sweeps.tracking.runs import Content, Run
 

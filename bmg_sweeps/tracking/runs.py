@@ -9,8 +9,10 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bmg_sweeps import errors, files, store, tables
-from bmg_sweeps.tables import Table
+from bmg_sweeps import errors
+from bmg_sweeps.records import files, store
+from bmg_sweeps.reporting import tables
+from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.tracking import memory, session
 
 

@@ -7,11 +7,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bmg_sweeps import errors, files, planning, report, selection, store
-from bmg_sweeps import point as points_module
-from bmg_sweeps.planning import Chosen
-from bmg_sweeps.selection import Selection
-from bmg_sweeps.tables import Table
+from bmg_sweeps import errors
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.records import files, store
+from bmg_sweeps.reporting import report
+from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.sweep import point as points_module
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
 

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bmg_sweeps import curves, errors, files, grid, store
-from bmg_sweeps.planning import Chosen
+from bmg_sweeps import errors
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.records import files, store
+from bmg_sweeps.reporting import curves
+from bmg_sweeps.sweep import grid
 from bmg_sweeps.tracking import memory, points, session, sweeps
 
 

@@ -1,0 +1,1 @@
+"""What came out: rows read from records, estimates and their intervals, selection."""

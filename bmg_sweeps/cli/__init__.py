@@ -1,0 +1,1 @@
+"""The words a user types: commands, their options, and what they print."""

@@ -1,0 +1,1 @@
+"""All trials of a launch: what is missing, checks, Ray, progress."""

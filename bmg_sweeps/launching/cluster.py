@@ -1,0 +1,241 @@
+"""Ray: starts one on this machine or joins a cluster, and refuses what cannot work.
+
+A request that no node can meet would wait forever, and a node that does not see the
+storage would lose what it trains. Both are refused before anything runs.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import pathlib
+import secrets
+import socket
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bmg_sweeps import errors, paths
+from bmg_sweeps.records import files
+
+_EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
+_CONNECT_SECONDS = 10.0
+_PROBE_SECONDS = 60.0  # For a node to answer whether it sees the storage.
+_CACHE_BYTES = 1 << 30  # Of compiled programs; a limit also makes JAX lock the cache.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a launch runs on."""
+
+    address: str | None = None  # Of a running Ray; None starts one on this machine.
+    cpus: int = 1  # Of each trial.
+    gpus: float = 0.0  # Of each trial; a fraction shares one.
+    autoscaling: bool = False  # Nodes that are not there yet may come.
+
+
+@contextlib.contextmanager
+def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any, int]]:
+    """Starts Ray, or joins a running one.
+
+    Args:
+        resources: what is asked for.
+        storage: that the trials will write.
+
+    Yields:
+        The module `ray`, connected; and how many trials can run at once.
+
+    Raises:
+        UserError: there is no cluster, none of its nodes has what a trial asks for, or
+            a node does not see the storage.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
+    os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
+    if resources.address:
+        _check_address(resources.address)
+    else:
+        _keep_private()
+    import ray
+    import ray.tune
+
+    # Of a process that dies, Ray prints pages; the records say what became of it.
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    with _folder() as folder:
+        try:
+            ray.init(
+                address=resources.address or "local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                runtime_env={
+                    "working_dir": str(paths.ROOT),
+                    "excludes": [*_EXCLUDED, *_within_checkout(storage)],
+                    "env_vars": _worker_environment(resources),
+                },
+                **({} if resources.address else _own_settings(folder)),
+            )
+        except (ConnectionError, ValueError) as error:
+            reason = errors.first_line(error)
+            raise errors.UserError(
+                f"--address {resources.address}: expected a running Ray cluster "
+                f"({reason})"
+            ) from error
+        try:
+            yield ray, _checked_places(ray, resources, storage)
+        finally:
+            ray.shutdown()
+
+
+def _checked_places(ray: Any, resources: Resources, storage: files.Storage) -> int:
+    """Counts the trials that can run at once; refuses what could not run at all."""
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    if not resources.autoscaling:
+        _check_resources(nodes, resources)
+    _check_storage(ray, nodes, storage)
+    return max(1, _places(nodes, resources))
+
+
+def _keep_private() -> None:
+    """Lets a Ray of this machine's own be reached from this machine and user only.
+
+    It would listen on all interfaces, and leave the token that it asks for in a file
+    that other users may read. Ray reads these when it is imported.
+    """
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # On 127.0.0.1, as on a Mac.
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _folder() -> contextlib.AbstractContextManager[str]:
+    """Makes a folder for Ray that only this user can enter.
+
+    Ray opens the folder it is given to everyone; so it gets one inside of this. Names
+    of sockets may have 107 bytes, which a long TMPDIR would use up.
+    """
+    short = "/tmp" if os.path.isdir("/tmp") else None
+    return tempfile.TemporaryDirectory(
+        prefix="bmg_ray_", dir=short, ignore_cleanup_errors=True
+    )
+
+
+def _own_settings(folder: str) -> dict[str, Any]:
+    return {"object_store_memory": 200_000_000, "_temp_dir": os.path.join(folder, "r")}
+
+
+def _within_checkout(storage: files.Storage) -> list[str]:
+    """Names the storage where it lies in the checkout, which is sent to the workers."""
+    root = pathlib.Path(os.path.abspath(storage.root))
+    is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
+    return [str(root.relative_to(paths.ROOT))] if is_inside else []
+
+
+def _check_address(address: str) -> None:
+    """Refuses an address where nobody answers; Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return  # Such as "auto": Ray finds it, or says at once that there is none.
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise errors.UserError(
+            f"--address {address}: expected a running Ray cluster ({error})"
+        ) from error
+
+
+def _worker_environment(resources: Resources) -> dict[str, str]:
+    environment = {
+        "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
+        "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    }
+    if data := os.environ.get(paths.DATA_VARIABLE):
+        environment[paths.DATA_VARIABLE] = os.path.abspath(data)
+    return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
+
+
+def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> None:
+    """Refuses a request that no node can meet; Ray would wait for one forever."""
+    for flag, name, wanted in (
+        ("--cpus", "CPU", resources.cpus),
+        ("--gpus", "GPU", resources.gpus),
+    ):
+        largest = max((n["Resources"].get(name, 0) for n in nodes), default=0)
+        if wanted > largest:
+            raise errors.UserError(
+                f"{flag} {wanted:g}: expected at most {largest:g}, the most that one "
+                f"node has (--autoscaling waits for others)"
+            )
+    if _places(nodes, resources) < 1:
+        raise errors.UserError(
+            f"--cpus {resources.cpus} --gpus {resources.gpus:g}: expected no more of "
+            f"both than one node has"
+        )
+
+
+def _places(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
+    """Counts the trials that can run at once."""
+    places = 0
+    for node in nodes:
+        room = [node["Resources"].get("CPU", 0) / resources.cpus]
+        if resources.gpus:
+            room.append(node["Resources"].get("GPU", 0) / resources.gpus)
+        places += int(min(room) + 1e-9)  # Ten tenths of a GPU are one.
+    return places
+
+
+def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
+    """Refuses a storage that a node does not see: it must read what is written here."""
+    probe = f".probe-{uuid.uuid4().hex}"
+    storage.create(b"", probe)
+    try:
+        task = ray.remote(num_cpus=0)(_sees)
+        answers = {
+            f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": (
+                task.options(scheduling_strategy=_on(node["NodeID"])).remote(
+                    storage_uri(storage), probe
+                )
+            )
+            for node in nodes
+        }
+        for name, answer in answers.items():
+            try:
+                problem = ray.get(answer, timeout=_PROBE_SECONDS)
+            except ray.exceptions.RayError as error:
+                problem = errors.last_line(error)
+            if problem:
+                raise errors.UserError(
+                    f"--storage {storage.uri}: node {name} does not see it "
+                    f"({problem}); expected a folder that all nodes share, or an "
+                    f"object storage"
+                )
+    finally:
+        storage.remove(probe)
+
+
+def storage_uri(storage: files.Storage) -> str:
+    """Writes a storage as other processes, with other current folders, open it."""
+    return os.path.abspath(storage.root) if storage.is_local else storage.uri
+
+
+def _on(node_id: str) -> Any:
+    from ray.util import scheduling_strategies
+
+    return scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+
+
+def _sees(uri: str, probe: str) -> str | None:
+    """Says what is wrong, on a node, with a storage; None where it can be used."""
+    try:
+        storage = files.open_storage(uri)
+        if probe not in storage.sizes():
+            return "what this machine wrote is not there"
+        files.check_writable(storage)
+    except Exception as error:
+        return errors.described(error)
+    return None

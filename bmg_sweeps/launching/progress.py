@@ -1,0 +1,216 @@
+"""How a launch is going: a live table, or plain lines where there is no terminal."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import rich.console
+import rich.live
+import rich.table
+import rich.text
+
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.records import files, store
+from bmg_sweeps.reporting import tables
+from bmg_sweeps.sweep import grid
+
+_STATUSES = ("done", "running", "missing", "failed", "diverged")
+_LINE_SECONDS = 10.0  # Between plain lines, at least.
+
+
+@contextlib.contextmanager
+def watch(
+    storage: files.Storage,
+    plan: planning.Plan,
+    chosen: Sequence[Chosen],
+    console: rich.console.Console,
+) -> Iterator[None]:
+    """Shows the points of a plan while the context is open.
+
+    Args:
+        storage: of the records.
+        plan: what is being run.
+        chosen: the sweeps that it is run for; the best so far of each is shown.
+        console: where to.
+
+    Yields:
+        Nothing.
+    """
+    over = threading.Event()
+    view = _View(storage, plan, chosen)
+    thread = threading.Thread(
+        target=view.draw_live if console.is_terminal else view.print_lines,
+        args=(console, over),
+        daemon=True,
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class _View:
+    """What was last read of the records; those that are over are not read again."""
+
+    def __init__(self, storage, plan: planning.Plan, chosen) -> None:
+        self._storage = storage
+        self._plan = plan
+        elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
+        self._points = [*plan.to_run, *elsewhere]
+        self._statuses = dict(plan.statuses) | {p.id: "missing" for p in plan.to_run}
+        self._fractions: dict[str, float] = {}
+        self._leaders = [_Leader(storage, one, plan) for one in chosen]
+        self._read()
+        self._trained_before = sum(self._fractions.values())
+        self._began = time.monotonic()
+
+    def draw_live(self, console: rich.console.Console, over: threading.Event) -> None:
+        with rich.live.Live(self._table(), console=console, transient=False) as live:
+            while not over.wait(self._pause()):
+                self._read()
+                live.update(self._table())
+            self._read()
+            live.update(self._table())
+
+    def print_lines(self, console: rich.console.Console, over: threading.Event) -> None:
+        said = None
+        while True:
+            is_over = over.wait(max(_LINE_SECONDS, self._pause()))
+            self._read()
+            line = ", ".join(f"{value} {name}" for name, value in self._cells())
+            line = "; ".join([line, *self._best()])
+            if line != said:
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
+            said = line
+            if is_over:
+                return
+
+    def _pause(self) -> float:
+        """Seconds to the next look: looking at thousands of records takes some."""
+        return max(1.0, 20 * self._read_seconds)
+
+    def _read(self) -> None:
+        began = time.monotonic()
+        open_ = [
+            p for p in self._points if self._statuses[p.id] in ("missing", "running")
+        ]
+        records = store.scan(self._storage, [(p.trainer, p.id) for p in open_])
+        for p in open_:
+            record, stop = records[p.id], self._plan.stops[p.id]
+            self._statuses[p.id] = store.status(record, stop, self._plan.code)
+            self._fractions[p.id] = min(
+                (min(1.0, record.progress.get(a, 0) / n) for a, n in stop.items()),
+                default=0.0,
+            )
+        for leader in self._leaders:
+            leader.read(records)
+        self._read_seconds = time.monotonic() - began
+
+    def _cells(self) -> list[tuple[str, str]]:
+        counts = dict.fromkeys(_STATUSES, 0)
+        for status in self._statuses.values():
+            counts[status] += 1
+        cells = [(name, str(counts[name])) for name in _STATUSES]
+        hours = (time.monotonic() - self._began) / 3600
+        # Points that go on from a checkpoint count with what this launch adds.
+        trained = sum(self._fractions.values())
+        rate = (trained - self._trained_before) / hours
+        if rate > 0:
+            left = (len(self._points) - trained) / rate
+            cells.append(("points per hour", f"{rate:.0f}"))
+            cells.append(("left", _duration(left)))
+        return cells
+
+    def _best(self) -> list[str]:
+        return [leader.line for leader in self._leaders if leader.line]
+
+    def _table(self) -> rich.table.Table:
+        cells = self._cells()
+        has_begun = "left" in dict(cells)
+        caption = "\n".join(self._best()) if has_begun else "starting Ray, compiling"
+        table = rich.table.Table(caption=rich.text.Text(caption))
+        for name, _ in cells:
+            table.add_column(name, justify="right")
+        table.add_row(*(value for _, value in cells))
+        return table
+
+
+class _Leader:
+    """The best configuration so far of one sweep, from as little as that takes.
+
+    Of each point it keeps the metric at the budgets, not its rows, and reads those
+    only when another budget has been passed.
+    """
+
+    def __init__(self, storage, chosen: Chosen, plan: planning.Plan) -> None:
+        self.line = ""
+        self._storage = storage
+        self._chosen = chosen
+        self._axis = chosen.sweep.select.axis
+        self._budgets: list[float] = []
+        if self._axis in chosen.stop:
+            amounts = selection.budgets(chosen.sweep.select, chosen.stop)
+            self._budgets = amounts[self._axis]
+        self._trained = {
+            p.id: selection.Trained(p, store.Record(p.trainer, p.id, {}), {})
+            for p in chosen.points
+        }
+        self.read({i: plan.records[i] for i in self._trained})
+
+    def read(self, records: dict[str, store.Record]) -> None:
+        """Takes in what has been committed since."""
+        moved = [
+            (i, record)
+            for i, record in records.items()
+            if i in self._trained
+            and self._passed(record) > self._passed(self._trained[i].record)
+        ]
+        for i, record in moved:
+            self._trained[i] = self._reduced(self._trained[i].point, record)
+        if moved:
+            self.line = self._describe()
+
+    def _passed(self, record: store.Record) -> int:
+        reached = record.progress.get(self._axis, 0)
+        return sum(reached >= budget for budget in self._budgets)
+
+    def _reduced(self, point, record: store.Record) -> selection.Trained:
+        metric = self._chosen.sweep.select.metric
+        one = selection.load_one(self._storage, point, record)
+        table = one.table(metric)
+        passed = self._budgets[: self._passed(record)]
+        values = [
+            selection.value_at(table, self._axis, metric, budget) for budget in passed
+        ]
+        return selection.Trained(
+            point, one.record, {self._axis: passed, metric: values}
+        )
+
+    def _describe(self) -> str:
+        sweep = self._chosen.sweep
+        trained = list(self._trained.values())
+        for budget in reversed(self._budgets):
+            result = selection.select(sweep, trained, self._axis, [budget])
+            if result.best:
+                sign = 1 if sweep.select.mode == "max" else -1
+                best = max(result.best, key=lambda s: sign * s.estimate.mean)
+                return (
+                    f"best at {tables.amount(budget)} {self._axis}: "
+                    f"{grid.name(sweep, best.configuration.values)}, "
+                    f"{sweep.select.metric} {tables.short(best.estimate)}"
+                )
+        return ""
+
+
+def _duration(hours: float) -> str:
+    minutes = round(hours * 60)
+    return (
+        f"{minutes // 60} h {minutes % 60:02d} min"
+        if minutes >= 60
+        else f"{minutes} min"
+    )

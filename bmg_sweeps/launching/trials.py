@@ -1,0 +1,325 @@
+"""Runs what a plan says is missing, as Ray Tune trials.
+
+Ray Tune places the trials, keeps their actors, and starts them again when a process or
+a node dies. It is told nothing but which points there are: a trial reads its points
+from storage, goes on from their checkpoints there, and leaves their records there, so
+that a retried trial, a second launch and a resumed one are the same thing.
+"""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bmg_sweeps import paths
+from bmg_sweeps.launching import cluster, planning
+from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep import point as points_module
+from bmg_sweeps.sweep.point import Point
+
+_POLL_SECONDS = 1.0
+_LARGEST_PACK = 64  # Where the device's memory decides: what a trial is given at most.
+_DEATHS = 3  # Of a trial's process, before its points count as failed.
+_STOPPED: set[str] = set()  # Launches of this process that the user asked to stop.
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a launch ended."""
+
+    is_stopped: bool  # By the user, before all was done.
+    lost: tuple[str, ...]  # Why trials died that could not leave it in a record.
+
+
+def run(
+    storage: files.Storage,
+    plan: planning.Plan,
+    resources: cluster.Resources,
+    *,
+    pack: int | None = None,
+    retry: bool = False,
+    watch: Callable[[], contextlib.AbstractContextManager],
+) -> Outcome:
+    """Trains the missing points of a plan, until none is left or the user stops it.
+
+    Args:
+        storage: of the records.
+        plan: what to run, as `planning.check` has let pass.
+        resources: where.
+        pack: points of one structure that train together; None is 1 on CPUs, and what
+            the memory holds on a GPU.
+        retry: whether failed and diverged points are tried once more.
+        watch: shows progress while its context is open.
+
+    Returns:
+        How it ended. How the points ended is in their records.
+
+    Raises:
+        UserError: the resources asked for cannot be had.
+    """
+    launch = _Launch(
+        storage=storage,
+        plan=plan,
+        resources=resources,
+        pack=pack,
+        retry=retry,
+        provenance={"launch": uuid.uuid4().hex[:8]} | planning.provenance(),
+    )
+    todo = list(plan.to_run)
+    elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
+    lost: list[str] = []
+    with watch():
+        while (todo or elsewhere) and not launch.is_stopped:
+            if todo:
+                busy, reasons = _run_trials(launch, todo)
+                elsewhere, lost = elsewhere + busy, lost + reasons
+            todo, elsewhere = _wait(launch, elsewhere)
+    return Outcome(launch.is_stopped, tuple(lost))
+
+
+def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Runs one trial, in a process of Ray's.
+
+    Args:
+        config: the trial's points, and the launch's constants.
+
+    Returns:
+        The ids of its points that others work on.
+    """
+    # The node's own folder, and before JAX is imported: here, because the driver, which
+    # imports this module, must not.
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(paths.cache()))
+    import ray
+
+    from bmg_sweeps.running import work_unit
+
+    constants = config["launch"]
+    storage = files.open_storage(constants["storage"])
+    flag = _stop_flag(constants["provenance"])
+    node = {"node": ray.get_runtime_context().get_node_id()[:8]}
+    task = work_unit.Task(
+        **config["task"],
+        retry=constants["retry"],
+        launch=constants["provenance"] | node,
+    )
+    statuses = work_unit.run(storage, task, lambda: _is_asked(storage, flag))
+    return {"busy": [i for i, status in statuses.items() if status == "busy"]}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Launch:
+    """What stays the same from the first trial to the last."""
+
+    storage: files.Storage
+    plan: planning.Plan
+    resources: cluster.Resources
+    pack: int | None
+    retry: bool
+    provenance: Mapping[str, str]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the user has asked to stop."""
+        return self.provenance["launch"] in _STOPPED
+
+
+def _is_asked(storage: files.Storage, flag: str) -> bool:
+    """Whether trials are asked to end; a storage that does not answer asks nothing."""
+    with contextlib.suppress(files.StorageError):
+        return storage.exists(flag)
+    return False
+
+
+def _stop_flag(provenance: Mapping[str, str]) -> str:
+    """Names the object whose presence asks a launch's trials to commit and end."""
+    return f".stop-{provenance['launch']}"
+
+
+def _run_trials(
+    launch: _Launch, points: Sequence[Point]
+) -> tuple[list[Point], list[str]]:
+    """Runs points on Ray; returns those to look at again, and why trials died.
+
+    Others work on those, or nodes died that had them.
+    """
+    constants = {
+        "storage": cluster.storage_uri(launch.storage),
+        "provenance": launch.provenance,
+        "retry": launch.retry,
+    }
+    with (
+        cluster.connect(launch.resources, launch.storage) as (ray, places),
+        # Within: starting Ray replaces the handlers.
+        _stop_on_signal(launch),
+    ):
+        for p in points:
+            store.declare(launch.storage, p.trainer, p.id, points_module.gin_text(p))
+        tasks = _tasks(launch, points, places)
+        results = _fit(ray.tune, tasks, constants, launch)
+        has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
+    open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
+    lost = []
+    for result in results:
+        if result.error and has_lost_nodes:
+            open_ |= set(result.config["task"]["stops"])  # To be run again.
+        elif result.error:
+            lost.append(_record_death(launch, result))
+    return [p for p in points if p.id in open_], lost
+
+
+def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
+    """Makes trials of points of one structure and pack width, and orders them."""
+    groups: dict[tuple, list[Point]] = {}
+    for p in points:
+        width = launch.plan.records[p.id].pack_width
+        groups.setdefault((points_module.structure(p), width), []).append(p)
+    tasks = []
+    for (_, width), alike in groups.items():
+        asked = width or launch.pack or (None if launch.resources.gpus else 1)
+        size = asked or min(_LARGEST_PACK, -(-len(alike) // places))
+        for i in range(0, len(alike), size):
+            stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
+            task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
+            tasks.append(task)
+    return _in_lanes(tasks, places)
+
+
+def _record_death(launch: _Launch, result: Any) -> str:
+    """Notes in the records that a trial's process died; returns it as a line.
+
+    A process that dies again and again has most likely run out of memory: its point
+    has failed, or where it was a pack, shall go on alone.
+    """
+    reason = f"its process died {_DEATHS} times, most likely for want of memory"
+    task = result.config["task"]
+    for i in task["stops"]:
+        _fail(launch.storage, task, i, reason)
+    return f"{', '.join(task['stops'])}: {reason}"
+
+
+def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> None:
+    record = store.read(storage, task["trainer"], point_id)
+    if store.status(record, task["stops"][point_id]) != "missing":
+        return
+    provenance, failure = dict(record.provenance), None
+    if len(task["stops"]) > 1:
+        provenance["left_pack"] = reason
+    else:
+        failure = {"kind": "failed", "type": "Died", "message": reason}
+        failure |= {"frames": [], "tries": _DEATHS}
+    with contextlib.suppress(store.Busy, store.Stale):
+        store.begin(storage, record).commit(
+            failure=failure, provenance=provenance, release=True
+        )
+
+
+def _in_lanes(tasks: Sequence[dict], places: int) -> list[dict]:
+    """Orders trials so that actors, each taking the next one, keep to few structures.
+
+    They come ordered by structure. Each place gets a run of them, and the runs
+    are dealt out in turn: the actors compile different structures at the same time
+    rather than all of them the same one.
+    """
+    length = -(-len(tasks) // places)
+    return [task for i in range(length) for task in tasks[i::length]]
+
+
+def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) -> list:
+    """Runs the trials; returns their results, or none where the user stopped them."""
+    trainable = tune.with_resources(
+        train_points, {"cpu": launch.resources.cpus, "gpu": launch.resources.gpus}
+    )
+    with tempfile.TemporaryDirectory(prefix="bmg_sweeps_") as folder:
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"task": tune.grid_search(tasks), "launch": dict(constants)},
+            tune_config=tune.TuneConfig(
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: min(trial.config["task"]["stops"]),
+            ),
+            run_config=tune.RunConfig(
+                name="launch",
+                storage_path=folder,
+                verbose=0,
+                # A process or node that dies; what a point raises is caught inside.
+                failure_config=tune.FailureConfig(max_failures=_DEATHS - 1),
+                callbacks=[_end_when_stopped(tune, launch.provenance["launch"])],
+            ),
+        )
+        try:
+            return list(tuner.fit())
+        except _Stopped:
+            return []
+
+
+class _Stopped(Exception):
+    """Every trial that ran when the user asked to stop has committed and ended."""
+
+
+def _end_when_stopped(tune: Any, launch_id: str) -> Any:
+    """Makes a callback that spares Tune from starting each trial that still waits."""
+
+    class EndWhenStopped(tune.Callback):
+        running: list | None = None
+
+        def on_step_end(self, iteration: int, trials: list, **_: Any) -> None:
+            if self.running is None and launch_id in _stopped():
+                self.running = [t for t in trials if t.status == "RUNNING"]
+            if self.running is not None and all(t.is_finished() for t in self.running):
+                raise _Stopped
+
+    return EndWhenStopped()
+
+
+def _stopped() -> set[str]:
+    """Looks the set up here: Tune pickles the callback, and would copy it."""
+    return _STOPPED
+
+
+def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point]]:
+    """Waits while others work on all of these points; returns those now free, and not.
+
+    A launch that was killed leaves leases behind, which end with its processes, or
+    where those cannot be seen, with their time.
+    """
+    plan = launch.plan
+    with _stop_on_signal(launch):
+        while points and not launch.is_stopped:
+            keys = [(p.trainer, p.id) for p in points]
+            records = store.scan(launch.storage, keys)
+            statuses = {
+                i: store.status(record, plan.stops[i], plan.code)
+                for i, record in records.items()
+            }
+            free = [p for p in points if statuses[p.id] == "missing"]
+            points = [p for p in points if statuses[p.id] == "running"]
+            if free:
+                return free, points
+            time.sleep(_POLL_SECONDS)
+    return [], points
+
+
+@contextlib.contextmanager
+def _stop_on_signal(launch: _Launch) -> Iterator[None]:
+    """Turns Ctrl-C and SIGTERM into a request that trials commit and end."""
+    flag = _stop_flag(launch.provenance)
+
+    def stop(signum: int, frame: Any) -> None:
+        del signum, frame
+        if launch.is_stopped:
+            raise KeyboardInterrupt  # The second time the user means it.
+        _STOPPED.add(launch.provenance["launch"])
+        launch.storage.replace(b"", flag)
+
+    old = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for signum, handler in old.items():
+            signal.signal(signum, handler)
+        launch.storage.remove(flag)

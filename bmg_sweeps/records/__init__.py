@@ -1,0 +1,1 @@
+"""What is there: storage, manifests, records and attempts. It alone knows the files."""

@@ -1,0 +1,106 @@
+"""Tables of what was selected: at each budget, or for each value of a field."""
+
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Estimate, Selection
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.sweep import grid
+
+
+def table(chosen: Chosen, result: Selection) -> Table:
+    """Makes a table of what was selected, a row for each budget and method.
+
+    Args:
+        chosen: the sweep and its points.
+        result: what was selected, with tests.
+
+    Returns:
+        Budget, method, what was selected, validation and test, beside published ones.
+    """
+    axis, rule = result.axis, chosen.sweep.select
+    title = title_of(chosen, result)
+    if result.refused:
+        return Table(title, ("why not",), ((result.refused,),))
+    anchors = published.anchors(chosen, axis)
+    rows = [_best_row(chosen, result, best, anchors) for best in result.best]
+    columns = (axis, "method", "selected", rule.metric)
+    columns += (rule.test,) if rule.test else ()
+    columns += ("points", "complete")
+    columns += ("published", "Δ") if anchors else ()
+    notes = [how(rule), *published.note(chosen)]
+    notes += [
+        f"Published, at {tables.amount(a.budget)} {axis}: {a.method} "
+        f"{tables.exact(Estimate(a.mean, a.deviation))} ({a.source})."
+        for a in anchors
+    ]
+    return Table(title, columns, tuple(rows), tuple(notes))
+
+
+def by_value(chosen: Chosen, result: Selection) -> list[Table]:
+    """Makes tables of the best at the last budget, apart for each value of a field.
+
+    Args:
+        chosen: the sweep and its points.
+        result: what was selected, with tests.
+
+    Returns:
+        One for each field that the sweep's panels show so.
+    """
+    rule = chosen.sweep.select
+    made = []
+    for field in chosen.sweep.by:
+        rows = [
+            (
+                grid.short(score.configuration.values[field]),
+                score.method,
+                grid.describe(chosen.sweep, score.configuration.values),
+                score.estimate,
+                *((score.test or "–",) if rule.test else ()),
+            )
+            for score in result.best_by.get(field, ())
+        ]
+        last = tables.amount(selection.last_budget(chosen, result.axis))
+        title = f"Best by {rule.metric} at {last} {result.axis}, by {field}"
+        columns = (field, "method", "selected", rule.metric)
+        columns += (rule.test,) if rule.test else ()
+        made.append(Table(title, columns, tuple(rows), (how(rule),)))
+    return made
+
+
+def title_of(chosen: Chosen, result: Selection) -> str:
+    """Names the table, whichever form it has."""
+    return f"Best by {chosen.sweep.select.metric} for each budget of {result.axis}"
+
+
+def how(rule: grid.Select) -> str:
+    """Says what is averaged, and over what it was chosen."""
+    over = ", ".join(f"{field}s" for field in rule.over)
+    text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
+    if rule.test:
+        return text + f"Chosen by {rule.metric}; {rule.test} was read afterwards."
+    return text + (
+        "Chosen and reported on the same ones, as in the paper: the best of many is "
+        "flattered; `rerun` runs fresh ones."
+    )
+
+
+def _best_row(chosen, result, best: selection.Score, anchors) -> tuple[Cell, ...]:
+    at = (best.budget, best.method)
+    considered = sum((s.budget, s.method) == at for s in result.scores)
+    left_out = sum((s.budget, s.method) == at for s in result.left_out)
+    row: list[Cell] = [
+        tables.amount(best.budget),
+        best.method,
+        grid.describe(chosen.sweep, best.configuration.values),
+        best.estimate,
+    ]
+    if chosen.sweep.select.test:
+        row.append(best.test or "–")
+    row += [str(len(best.points)), f"{considered} / {considered + left_out}"]
+    if anchors:
+        found = [a for a in anchors if (a.budget, a.method) == at]
+        ours = best.test or best.estimate
+        row.append(Estimate(found[0].mean, found[0].deviation) if found else "–")
+        row.append(tables.signed(ours.mean - found[0].mean) if found else "–")
+    return tuple(row)

@@ -1,0 +1,233 @@
+"""Learning curves of every configuration, as data for a page's charts."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bmg_sweeps import paper
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Selection, Trained
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.reporting import curves, published
+from bmg_sweeps.sweep import grid
+
+_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
+_MOST, _LEAST = 300, 20  # Amounts of a line: at most, and however many lines there are.
+
+
+def data(
+    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
+) -> dict[str, Any]:
+    """Collects what the charts show, as values that JSON has.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+        results: what was selected, on each axis.
+
+    Returns:
+        `configurations`, in the sweep's order, with labels and the number of their
+        style; `panels`, with labels, and what the best attain in those that show it;
+        `methods`, by name; `amounts`, the rows of numbers that lines are
+        drawn over; and `axes`, each with the places of its best configurations and,
+        for each panel, a line `[place in amounts, means, deviations]` by the place of
+        its configuration, and published numbers. In a panel of ranges the last of the
+        three are the means of the range's other end.
+    """
+    rule = chosen.sweep.select
+    groups = selection.by_configuration(trained, rule.over)
+    places = {key: i for i, key in enumerate(groups)}
+    best = [[places[key] for key in _best_ids(result)] for result in results]
+    shown = curves.panels(chosen.sweep)
+    is_best = {i for of_axis in best for i in of_axis}
+    num_charts = len(results) * sum(isinstance(p, grid.Curve) for p in shown)
+    few = _most(len(groups), len(is_best), num_charts, rule, trained)
+    limits = [_MOST if i in is_best else few for i in range(len(groups))]
+    pool: dict[tuple, int] = {}
+    axes = []
+    for result, winners in zip(results, best, strict=True):
+        panels = [
+            {
+                "lines": _lines(chosen, groups, result.axis, panel, limits, pool),
+                "published": _published(chosen, result.axis, panel),
+            }
+            if isinstance(panel, grid.Curve)
+            else {"lines": {}, "published": []}
+            for panel in (() if result.refused else shown)
+        ]
+        axes.append({"name": result.axis, "best": winners, "panels": panels})
+    return {
+        "configurations": _configurations(chosen, groups, best[0] if best else []),
+        "panels": [
+            {"title": p.title, "label": p.label, "is_range": _is_range(p)}
+            | _best(chosen, results, p)
+            for p in shown
+        ],
+        "methods": list(chosen.sweep.methods),
+        "axes": axes,
+        "amounts": [list(amounts) for amounts in pool],
+    }
+
+
+def _best(chosen, results, panel: grid.Curve | grid.Best) -> dict[str, Any]:
+    """What the selected configurations attain, in a panel that shows it."""
+    if isinstance(panel, grid.Curve):
+        return {}
+    anchors = () if panel.by else published.anchors(chosen, panel.axis)
+    attained = [one._asdict() for one in curves.attained(chosen, results, panel)]
+    return {
+        "below": curves.below(chosen, panel),
+        "is_by_value": panel.by is not None,
+        "attained": attained,
+        "published": [_anchor(a) for a in anchors],
+    }
+
+
+def _is_range(panel: grid.Curve | grid.Best) -> bool:
+    return isinstance(panel, grid.Curve) and panel.to is not None
+
+
+def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
+    """The lines of a panel, by the place of their configuration."""
+    lines = {}
+    for i, members in enumerate(groups.values()):
+        method = grid.method_of(chosen.sweep, members[0].point.values)
+        if panel.methods is not None and method not in panel.methods:
+            continue
+        line = _line(chosen, members, axis, panel, limits[i], pool)
+        if line:
+            lines[i] = line
+    return lines
+
+
+def _configurations(chosen, groups, first: Sequence[int]) -> list[dict[str, Any]]:
+    """Says what they are; the first axis's best have the styles best told apart."""
+    order = [*first, *(i for i in range(len(groups)) if i not in first)]
+    styles = {place: style for style, place in enumerate(order)}
+    return [
+        _configuration(chosen, members) | {"style": styles[i]}
+        for i, members in enumerate(groups.values())
+    ]
+
+
+def _best_ids(result: Selection) -> list[str]:
+    """The best of each method at the last budget that the method has reached."""
+    last = {score.method: score.configuration.id for score in result.best}
+    return list(last.values())
+
+
+def _configuration(chosen: Chosen, members: Sequence[Trained]) -> dict[str, Any]:
+    """Says what a configuration is, and how many of its seeds there are."""
+    values = members[0].point.configuration(chosen.sweep.select.over).values
+    seeds = chosen.sweep.select.over[0]
+    asked = {one.point.values[seeds] for one in members}
+    found = {one.point.values[seeds] for one in members if _has_rows(one)}
+    count = f"{len(found)} of {len(asked)}" if found != asked else str(len(asked))
+    return {
+        "method": grid.method_of(chosen.sweep, values),
+        "label": grid.describe(chosen.sweep, values),
+        "seeds": f"{count} {seeds}{'s' if len(asked) > 1 else ''}",
+    }
+
+
+def _has_rows(one: Trained) -> bool:
+    return bool(one.rows) and not one.record.damage
+
+
+def _most(num: int, num_best: int, charts: int, rule: grid.Select, trained) -> int:
+    """Shares out what numbers the best configurations' lines leave to the others."""
+    seeds = {one.point.values[rule.over[0]] for one in trained}
+    columns = 1 if len(seeds) < 2 else 2
+    lines = (num - num_best) * charts * columns
+    left = _NUMBERS - num_best * charts * columns * _MOST
+    return int(np.clip(left // lines if lines else _MOST, _LEAST, _MOST))
+
+
+def _line(
+    chosen: Chosen,
+    members: Sequence[Trained],
+    axis: str,
+    panel: grid.Curve,
+    most: int,
+    pool: dict[tuple, int],
+) -> list | None:
+    """Averages a column over seeds; None where there is nothing to draw."""
+    members = [one for one in members if _has_rows(one)]
+    widths = {one.record.provenance.get("pack_width", 1) for one in members}
+    is_timed = any(map(selection.is_timed, (axis, panel.metric)))
+    if not members or (is_timed and widths != {1}):
+        return None  # The hours of a pack are not its points' own.
+    begin, end = _window(chosen, panel)
+    if axis == chosen.sweep.select.axis:
+        between = begin, end
+    else:
+        members = [
+            _within(one, panel.metric, chosen.sweep.select.axis, begin, end)
+            for one in members
+        ]
+        between = 0.0, chosen.stop.get(axis, np.inf)
+    amounts, values = curves.curve(members, axis, panel.metric, between, most)
+    if not np.isfinite(values).any():
+        return None
+    of_seeds = _of_seeds(chosen, members, values)
+    place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
+    line = [place, _rounded(of_seeds.mean(axis=0), 5)]
+    if panel.to:
+        _, others = curves.curve(members, axis, panel.to, between, most)
+        of_seeds = _of_seeds(chosen, members, others)
+        line.append(_rounded(of_seeds.mean(axis=0), 5))
+    elif len(of_seeds) > 1:
+        line.append(_rounded(of_seeds.std(axis=0, ddof=1), 3))
+    return line
+
+
+def _of_seeds(chosen: Chosen, members: Sequence[Trained], values: np.ndarray):
+    """Averages the runs of each seed, [S, T]."""
+    by_seed: dict[Any, list[np.ndarray]] = {}
+    for one, row in zip(members, values, strict=True):
+        seed = one.point.values[chosen.sweep.select.over[0]]
+        by_seed.setdefault(seed, []).append(row)
+    return np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
+
+
+def _window(chosen: Chosen, panel: grid.Curve) -> tuple[float, float]:
+    """The part of the first axis that a panel shows."""
+    stop = chosen.stop.get(chosen.sweep.select.axis, math.inf)
+    end = min(panel.until or math.inf, stop)
+    return (end - panel.last if panel.last else 0.0), end
+
+
+def _within(
+    one: Trained, metric: str, axis: str, begin: float, end: float
+) -> selection.Trained:
+    """Keeps the rows of a part of an axis, to be drawn on another one."""
+    table = one.table(metric)
+    if axis not in table:
+        return one
+    kept = [i for i, amount in enumerate(table[axis]) if begin < amount <= end]
+    rows = {name: [column[i] for i in kept] for name, column in table.items()}
+    return Trained(one.point, one.record, rows)
+
+
+def _published(chosen: Chosen, axis: str, panel: grid.Curve) -> list[dict[str, Any]]:
+    """The published numbers that a panel has a place for."""
+    rule = chosen.sweep.select
+    begin, end = _window(chosen, panel)
+    is_compared = panel.to is None and panel.metric == (rule.test or rule.metric)
+    if axis != rule.axis or not is_compared:
+        return []
+    anchors = published.anchors(chosen, axis)
+    return [_anchor(a) for a in anchors if begin < a.budget <= end]
+
+
+def _anchor(a: paper.Anchor) -> dict[str, Any]:
+    return {"method": a.method, "at": a.budget, "mean": a.mean,
+            "deviation": a.deviation}  # fmt: skip
+
+
+def _rounded(numbers: Sequence[float], digits: int) -> list[float | int | None]:
+    """Writes numbers with few digits; what is not finite is a gap."""
+    short = [float(f"{n:.{digits}g}") if math.isfinite(n) else None for n in numbers]
+    return [int(n) if n is not None and n.is_integer() else n for n in short]

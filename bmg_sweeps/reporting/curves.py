@@ -1,0 +1,112 @@
+"""What figures show: columns of runs over training, and what the best attain."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Selection, Trained
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.sweep import grid
+
+
+class Attained(NamedTuple):
+    """What one method's selected configurations attain, in a panel of the best."""
+
+    method: str
+    at: list[float] | list[str]  # Budgets, or values of the panel's field.
+    means: list[float]
+    deviations: list[float | None]  # Over seeds; None with one.
+
+
+def panels(sweep: grid.Sweep) -> tuple[grid.Curve | grid.Best, ...]:
+    """Returns what a sweep shows; the metric that decides, where it does not say."""
+    metric = sweep.select.metric
+    return sweep.curves or (grid.Curve(title=metric, metric=metric, label=metric),)
+
+
+def curve(
+    members: Sequence[Trained],
+    axis: str,
+    metric: str,
+    between: tuple[float, float] = (0.0, np.inf),
+    most: int = 500,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reads a metric of several runs at amounts that all of them have reached.
+
+    Args:
+        members: the S runs.
+        axis: that the amounts are measured on.
+        metric: the column.
+        between: amounts above the first and up to the second are shown.
+        most: amounts at most; more are thinned out evenly, the last one kept.
+
+    Returns:
+        Amounts [T], ascending, and values [S, T], NaN where not finite. The amounts are
+        those of rows that all runs have; on an axis where they have none in common,
+        such as hours, an even grid.
+    """
+    tables = [one.table(metric) for one in members]
+    columns = [np.asarray(table.get(axis, ()), dtype=float) for table in tables]
+    if any(len(column) == 0 for column in columns):
+        return np.empty(0), np.empty((len(members), 0))
+    amounts = columns[0]
+    for column in columns[1:]:
+        amounts = np.intersect1d(amounts, column)
+    if len(amounts) < 2:
+        first = max(column[0] for column in columns)
+        last = min(column[-1] for column in columns)
+        amounts = np.linspace(first, last, most) if first < last else np.empty(0)
+    amounts = amounts[(amounts > between[0]) & (amounts <= between[1])]
+    if len(amounts) > most:
+        places = np.linspace(len(amounts) - 1, 0, most).round().astype(int)
+        amounts = amounts[places[::-1]]
+    values = [
+        [selection.value_at(table, axis, metric, amount) for amount in amounts]
+        for table in tables
+    ]
+    # None becomes NaN, which is not drawn.
+    return amounts, np.array(values, dtype=float).reshape(len(members), len(amounts))
+
+
+def attained(
+    chosen: Chosen, results: Sequence[Selection], panel: grid.Best
+) -> list[Attained]:
+    """Reads the test, or the metric that decides, of what was selected.
+
+    Args:
+        chosen: the sweep and its points.
+        results: what was selected, with tests, on each axis.
+        panel: says on which axis, and whether by budget or by the values of a field.
+
+    Returns:
+        One for each method of which there is anything.
+    """
+    scores = [
+        score
+        for result in results
+        if result.axis == panel.axis
+        for score in (result.best_by.get(panel.by, ()) if panel.by else result.best)
+    ]
+    found: dict[str, Attained] = {}
+    for score in scores:
+        estimate = score.test if chosen.sweep.select.test else score.estimate
+        if estimate is None:
+            continue
+        values = score.configuration.values
+        one = found.setdefault(score.method, Attained(score.method, [], [], []))
+        one.at.append(grid.short(values[panel.by]) if panel.by else score.budget)
+        one.means.append(estimate.mean)
+        one.deviations.append(estimate.deviation)
+    return [
+        found[method] for method in (*chosen.sweep.methods, "other") if method in found
+    ]
+
+
+def below(chosen: Chosen, panel: grid.Best) -> str:
+    """Names what a panel of the best is drawn over."""
+    for method in chosen.sweep.methods.values():
+        if panel.by in method.symbols:
+            return method.symbols[panel.by].text
+    return panel.by or panel.axis

@@ -1,0 +1,148 @@
+"""Learning curves of a sweep as a PNG file."""
+
+import io
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from bmg_sweeps import errors
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Selection, Trained
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.reporting import curves, published
+from bmg_sweeps.sweep import grid
+
+matplotlib.use("Agg")  # No window: the file is all that is wanted.
+from matplotlib import pyplot
+
+# Okabe and Ito's colors, which the color-blind can tell apart.
+_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", ":", "-.")
+_STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in _COLORS)
+
+
+def draw(
+    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
+) -> bytes:
+    """Draws each of a sweep's panels, with the best configuration of every method.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+        results: what was selected, on each axis; curves are drawn on the first.
+
+    Returns:
+        A PNG file. Lines are means over seeds, bands one standard deviation around; a
+        shaded range reaches from the mean of one column to that of another. Panels of
+        one label have one scale.
+        Best is at the last budget that any configuration has reached.
+    """
+    sweep, result = chosen.sweep, results[0]
+    last = max((score.budget for score in result.best), default=None)
+    best = [score for score in result.best if score.budget == last]
+    by_id = {one.point.id: one for one in trained}
+    shown = curves.panels(sweep)
+    figure, panels = _panels(len(shown))
+    for panel, curve in zip(panels, shown, strict=True):
+        if isinstance(curve, grid.Best):
+            _draw_best(panel, chosen, results, curve)
+            continue
+        drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
+        for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
+            members = [by_id[p.id] for p in score.points]
+            name = grid.name(sweep, score.configuration.values)
+            label = f"{name}, {errors.counted(len(members), 'seed')}"
+            _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
+        panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
+        panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
+        panel.grid(alpha=0.3)
+        if drawn:
+            panel.legend(fontsize=7)
+    _share_y(panels)
+    figure.suptitle(_title(chosen, trained))
+    figure.tight_layout()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120)
+    pyplot.close(figure)
+    return buffer.getvalue()
+
+
+def _title(chosen: Chosen, trained: Sequence[Trained]) -> str:
+    """Says what is shown, and that it was chosen where there was a choice."""
+    sweep = chosen.sweep
+    groups = selection.by_configuration(trained, sweep.select.over).values()
+    methods = [grid.method_of(sweep, one.point.values) for one, *_ in groups]
+    is_chosen = len(set(methods)) < len(methods)
+    best = "; best of each method" if is_chosen else ""
+    return f"{sweep.title} (scale {chosen.choice.scale}{best})"
+
+
+def _panels(number: int) -> tuple[Any, list[Any]]:
+    """Makes a figure of so many panels, in rows that a page is wide enough for."""
+    columns = number if number <= 3 else 2
+    rows = -(-number // columns)
+    figure, panels = pyplot.subplots(
+        rows, columns, figsize=(7 * columns, 4.5 * rows), squeeze=False
+    )
+    for panel in panels.flat[number:]:
+        panel.remove()
+    return figure, list(panels.flat[:number])
+
+
+def _share_y(panels: Sequence[Any]) -> None:
+    """Gives all panels of one label the range of values that they have together."""
+    drawn = [panel for panel in panels if panel.has_data()]
+    for label in {panel.get_ylabel() for panel in drawn}:
+        alike = [panel for panel in drawn if panel.get_ylabel() == label]
+        lows, highs = zip(*(panel.get_ylim() for panel in alike), strict=True)
+        for panel in alike:
+            panel.set_ylim(min(lows), max(highs))
+
+
+def _draw_best(panel, chosen, results, shown: grid.Best) -> None:
+    """Draws what the selected ones attain, and where they stand what is published."""
+    styles = dict(zip(chosen.sweep.methods, itertools.cycle(_STYLES), strict=False))
+    for one in curves.attained(chosen, results, shown):
+        style = styles.get(one.method, {"color": _COLORS[-1]})
+        spread = [deviation or 0.0 for deviation in one.deviations]
+        panel.errorbar(
+            one.at, one.means, spread, **style, label=one.method, capsize=2,
+            marker="o", markersize=4, linewidth=0 if shown.by else 1.5, elinewidth=1,
+        )  # fmt: skip
+    for method in () if shown.by else styles:
+        anchors = [
+            a for a in published.anchors(chosen, shown.axis) if a.method == method
+        ]
+        if anchors:
+            at, means = [a.budget for a in anchors], [a.mean for a in anchors]
+            style = styles[method] | {"marker": "*", "fillstyle": "none"}
+            label = f"{method}, published"
+            panel.plot(at, means, **style, linewidth=0, label=label)
+    below = curves.below(chosen, shown)
+    panel.set(title=shown.title, xlabel=below, ylabel=shown.label)
+    panel.grid(alpha=0.3)
+    if panel.has_data():
+        panel.legend(fontsize=7)
+
+
+def _draw_line(panel, axis: str, shown, stop, members, style, label) -> None:
+    end = min(shown.until or np.inf, stop.get(axis, np.inf))
+    begin = end - shown.last if shown.last else 0.0
+    amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
+    mean, color = values.mean(axis=0), style["color"]
+    if shown.to:
+        _, others = curves.curve(members, axis, shown.to, (begin, end))
+        panel.fill_between(
+            amounts, mean, others.mean(axis=0), color=color, alpha=0.3, label=label
+        )
+        panel.plot(amounts, mean, **style, linewidth=0.8)
+        return
+    panel.plot(amounts, mean, **style, label=label, linewidth=1.5)
+    if len(members) > 1:
+        deviation = values.std(axis=0, ddof=1)
+        panel.fill_between(
+            amounts, mean - deviation, mean + deviation, color=color, alpha=0.2
+        )

@@ -1,0 +1,82 @@
+"""The table of a sweep's measures: columns of the rows, for every configuration."""
+
+from collections.abc import Sequence
+
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Estimate, Trained
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.sweep import grid
+
+
+def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
+    """Makes the table at the last budget of the sweep's first axis.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+
+    Returns:
+        One table; none of a sweep without measures.
+    """
+    sweep, rule = chosen.sweep, chosen.sweep.select
+    if not sweep.measures:
+        return []
+    axis, amounts = next(iter(selection.budgets(rule, chosen.stop).items()))
+    columns, groups = ["method", "configuration"], ["", ""]
+    for measure in sweep.measures:
+        has_others = bool(published.measured(chosen, measure.metric))
+        columns += ["ours", "published"] if has_others else [measure.label]
+        groups += [measure.label] * 2 if has_others else [""]
+    refused = {m.metric: selection.refusal(trained, m.metric) for m in sweep.measures}
+    why: dict[str, list[str]] = {}
+    rows = []
+    for members in selection.by_configuration(trained, rule.over).values():
+        values = members[0].point.configuration(rule.over).values
+        row: list[Cell] = [grid.method_of(sweep, values), grid.describe(sweep, values)]
+        for measure in sweep.measures:
+            found = refused[measure.metric] or selection.measured(
+                members, rule.over, axis, amounts[-1], measure
+            )
+            if isinstance(found, str):
+                reason = f"{measure.label}: {found}"
+                why.setdefault(reason, []).append(f"{row[0]} {row[1]}")
+            row.append(found if isinstance(found, Estimate) else "–")
+            row += _others(chosen, measure, values)
+        rows.append(tuple(row))
+    return [
+        Table(
+            f"Measures at {tables.amount(amounts[-1])} {axis}",
+            tuple(columns),
+            tuple(rows),
+            _notes(chosen, axis, why),
+            groups=tuple(groups) if any(groups) else (),
+        )
+    ]
+
+
+def _others(chosen: Chosen, measure: grid.Measure, values: grid.Values) -> list[Cell]:
+    """The published number of a configuration, where there is such a column."""
+    numbers = published.measured(chosen, measure.metric)
+    found = [m for m in numbers if published.is_of(m, chosen.sweep, values)]
+    if found:
+        return [published.written(found[0].mean, found[0].deviation)]
+    return ["–"] if numbers else []
+
+
+def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, ...]:
+    rule = chosen.sweep.select
+    over = ", ".join(f"{field}s" for field in rule.over)
+    notes = [f"Mean over {over} ± standard deviation over {rule.over[0]}s."]
+    for measure in chosen.sweep.measures:
+        window = f"mean of the last {tables.amount(measure.last or 0)} {axis}"
+        how = f"{window} before it" if measure.last else "the last number before it"
+        sources = {m.source: None for m in published.measured(chosen, measure.metric)}
+        beside = f"; published: {', '.join(sources)}" if sources else ""
+        notes.append(f"{measure.label} is {measure.metric}, {how}{beside}.")
+    notes += published.note(chosen)
+    for reason, of in why.items():
+        where = of[0] if len(of) == 1 else f"{len(of)} configurations"
+        notes.append(f"{reason} ({where}).")
+    return tuple(notes)

@@ -1,0 +1,238 @@
+"""Tables of a sweep, from its records, beside published numbers."""
+
+import csv
+import dataclasses
+import io
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis.selection import Selection, Trained
+from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.paper import Anchor
+from bmg_sweeps.reporting import (
+    best_tables,
+    claims,
+    improvement,
+    measures,
+    published,
+    side_by_side,
+    tables,
+)
+from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.sweep import grid
+
+_MOST_COLUMNS = 12  # Budgets of the table of every configuration.
+
+
+def make(
+    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
+) -> list[Table]:
+    """Makes the tables of a sweep.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        trained: their records.
+        results: what was selected, on each axis.
+
+    Returns:
+        For each axis, the selection for every budget, and for the values of a field;
+        the methods at the last one, and every configuration at every budget; the
+        sweep's measures; what was left out, if anything; and where the numbers come
+        from. All of them say scale, seeds, device, and what else the sweep shows.
+    """
+    made = []
+    for result in results:
+        is_abreast = side_by_side.is_possible(chosen, result)
+        form = side_by_side.table if is_abreast else best_tables.table
+        made.append(form(chosen, result))
+        if not result.refused:
+            made += best_tables.by_value(chosen, result)
+            if result.axis == chosen.sweep.select.axis:
+                made += claims.table(chosen, trained, result)
+            made += improvement.table(chosen, result)
+            made.append(_scores_table(chosen, result))
+        if result.axis == chosen.sweep.select.axis:
+            made += measures.table(chosen, trained)
+    left_out = [one for result in results for one in result.left_out]
+    if left_out:
+        made.append(_left_out_table(chosen, left_out))
+    made.append(_provenance_table(trained))
+    about = _about(chosen, trained)
+    return [dataclasses.replace(table, about=about) for table in made]
+
+
+def comparison(
+    chosen: Chosen, before: Sequence[selection.Score], after: Selection
+) -> Table:
+    """Compares the selected configurations with themselves on fresh seeds.
+
+    Args:
+        chosen: the sweep.
+        before: what was selected.
+        after: the same configurations, scored on the fresh seeds.
+
+    Returns:
+        One row for each configuration.
+    """
+    again = {score.configuration.id: score for score in after.scores}
+    missing = {one.configuration.id: one.reason for one in after.left_out}
+    rows = []
+    for score in before:
+        key = score.configuration.id
+        rows.append(
+            (
+                score.method,
+                grid.describe(chosen.sweep, score.configuration.values),
+                score.estimate,
+                str(len(score.points)),
+                again[key].estimate if key in again else missing[key],
+                str(len(again[key].points)) if key in again else "–",
+            )
+        )
+    metric, axis = chosen.sweep.select.metric, before[0].axis
+    return Table(
+        title=f"{metric} at {tables.amount(before[0].budget)} {axis}",
+        columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
+        rows=tuple(rows),
+        about=_about(chosen, ()),
+    )
+
+
+def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
+    """Writes every configuration's score at every budget as CSV, one in a line.
+
+    Args:
+        chosen: the sweep, its points and stop rule.
+        results: what was selected, on each axis.
+
+    Returns:
+        Columns for method, configuration as tables describe it, each tuned field, axis,
+        budget, mean and deviation of the metric, number of points, whether it is the
+        method's best there, and if so, mean and deviation of the test, and what is
+        published of the method's best there.
+    """
+    sweep = chosen.sweep
+    fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    metric, test = sweep.select.metric, sweep.select.test
+    head = ("method", "configuration", *fields)
+    head += ("axis", "budget", metric, "deviation", "points", "is_best")
+    head += (test, "test_deviation") if test else ()
+    others = {a: published.anchors(chosen, a) for a in (r.axis for r in results)}
+    if any(others.values()):
+        head += ("published", "published_deviation", "published_configuration")
+    writer.writerow(head)
+    for result in results:
+        best = {(s.budget, s.configuration.id): s for s in result.best}
+        for score in result.scores:
+            values = score.configuration.values
+            is_ours = score.method in sweep.methods
+            tuned = sweep.methods[score.method].tuned if is_ours else ()
+            cells = [values[field] if field in tuned else "" for field in fields]
+            numbers = (score.budget, *dataclasses.astuple(score.estimate))
+            chosen_one = best.get((score.budget, score.configuration.id))
+            is_best = chosen_one is not None
+            described = grid.describe(sweep, values)
+            row = (score.method, described, *cells, score.axis, *numbers)
+            tested = chosen_one.test if is_best else None
+            tail = dataclasses.astuple(tested) if tested else ("", "")
+            row += (len(score.points), is_best, *(tail if test else ()))
+            beside = _published(others[score.axis], score) if is_best else ("", "", "")
+            writer.writerow(row + (beside if any(others.values()) else ()))
+    return buffer.getvalue()
+
+
+def _published(anchors: Sequence[Anchor], best: selection.Score) -> tuple[Any, ...]:
+    """What is published of the best of a method at a budget."""
+    at = (best.budget, best.method)
+    for anchor in anchors:
+        if (anchor.budget, anchor.method) == at:
+            selected = (f"{s}={grid.short(v)}" for s, v in anchor.selected.items())
+            return (anchor.mean, anchor.deviation, " ".join(selected))
+    return ("", "", "")
+
+
+def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
+    """Says what the numbers of every table are numbers of."""
+    sweep, over = chosen.sweep, chosen.sweep.select.over[0]
+    seeds = tables.ranges(sorted({p.values[over] for p in chosen.points}))
+    devices = sorted({d for t in trained for d in t.record.devices})
+    shown = []
+    for field, symbol in grid.symbols_of(sweep.shown).items():
+        values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
+        shown.append(f"{symbol.text} {'/'.join(values)}")
+    stop = ", ".join(f"{tables.amount(n)} {axis}" for axis, n in chosen.stop.items())
+    parts = [f"scale {chosen.choice.scale}", *shown, f"{over}s {seeds}"]
+    return "; ".join([*parts, f"trained to {stop}", *devices])
+
+
+def _scores_table(chosen: Chosen, result: Selection) -> Table:
+    every = sorted({s.budget for s in (*result.scores, *result.left_out)})
+    step = -(-len(every) // _MOST_COLUMNS) or 1
+    amounts = every[::-step][::-1]  # The last one is among them.
+    by_configuration: dict[str, dict[float, selection.Score]] = {}
+    for score in result.scores:
+        key = score.configuration.id
+        by_configuration.setdefault(key, {})[score.budget] = score
+    rows = []
+    for by_budget in by_configuration.values():
+        one = next(iter(by_budget.values()))
+        cells = [by_budget[a].estimate if a in by_budget else "–" for a in amounts]
+        described = grid.describe(chosen.sweep, one.configuration.values)
+        rows.append((one.method, described, *cells))
+    return Table(
+        title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
+        columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
+        rows=tuple(rows),
+        notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
+        if len(amounts) < len(every)
+        else (),
+    )
+
+
+def _left_out_table(chosen: Chosen, left_out: Sequence[selection.LeftOut]) -> Table:
+    first: dict[str, selection.LeftOut] = {}
+    for one in left_out:
+        first.setdefault(one.configuration.id, one)
+    return Table(
+        title="Left out, from the first budget on that they do not reach",
+        columns=("method", "configuration", "budget", "why"),
+        rows=tuple(
+            (
+                one.method,
+                grid.describe(chosen.sweep, one.configuration.values),
+                tables.amount(one.budget),
+                one.reason,
+            )
+            for one in first.values()
+        ),
+    )
+
+
+def _provenance_table(trained: Sequence[Trained]) -> Table:
+    runs = [t.record.provenance for t in trained if t.record.provenance]
+    revisions = sorted({r for t in trained for r in t.record.revisions})
+    devices = sorted({d for t in trained for d in t.record.devices})
+    widths = sorted({p.get("pack_width", 1) for p in runs})
+    threads = sorted({str(p.get("threads")) for p in runs})
+    notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
+    notes += ["Devices are mixed."] if len(devices) > 1 else []
+    rows = (
+        ("points with a record", f"{len(runs)} of {len(trained)}"),
+        ("code revision", ", ".join(revisions) or "–"),
+        ("device", ", ".join(devices) or "–"),
+        ("threads", ", ".join(threads) or "–"),
+        ("points in a pack", ", ".join(map(str, widths)) or "–"),
+        ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
+        ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
+        ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
+    )
+    return Table("Provenance", ("what", "value"), rows, tuple(notes))
+
+
+def _median(seconds: Iterable[float]) -> str:
+    known = [s for s in seconds if s > 0]
+    return f"{tables.suffixed(statistics.median(known))}, median" if known else "–"

@@ -1,0 +1,1 @@
+"""One trial: bind, compile, train, evaluate, commit. Alone with trainers in JAX."""

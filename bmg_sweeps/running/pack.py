@@ -1,0 +1,378 @@
+"""Points in training together: what they have come to, and when it is committed.
+
+A pack is advanced by one compiled call; each of its points keeps its own record, stop
+rule and failure. Points that are over stay in the pack, unrecorded, until all are.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import os
+import pathlib
+import platform
+import re
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bmg_sweeps import errors
+from bmg_sweeps.records import files, store
+from bmg_sweeps.running import programs
+
+COMMIT_SECONDS = 30.0  # Between commits, and up to a chunk more; a kill loses that.
+_PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
+
+
+@dataclasses.dataclass
+class Lane:
+    """A point in a pack: its record, and what it has come to since."""
+
+    storage: files.Storage
+    record: store.Record  # As it was when the attempt began.
+    attempt: store.Attempt
+    stop: Mapping[str, float]
+    tries: int
+    provenance: dict[str, Any]
+    module: types.ModuleType | None = None  # Both are there once it is bound.
+    config: Any = None  # Arrays in the leaves.
+    rows: store.Rows = dataclasses.field(default_factory=dict)
+    evaluations: dict[str, store.Rows] = dataclasses.field(default_factory=dict)
+    training_seconds: float = 0.0
+    reached: dict[str, float] = dataclasses.field(default_factory=dict)
+    problem: str | None = None  # Why its numbers are lost.
+    is_closed: bool = False  # Committed for the last time.
+    is_taken_over: bool = False  # By another process.
+    is_interrupted: bool = False  # By storage, which lets nothing be committed.
+
+    @contextlib.contextmanager
+    def catching(self) -> Iterator[None]:
+        """Lets an exception end this point, and none of its neighbors."""
+        try:
+            yield
+        except store.Stale:
+            self.is_closed = self.is_taken_over = True
+        except files.StorageError:
+            self.interrupt()
+        except Exception as error:
+            self.fail(error)
+
+    def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
+        """Takes up the last commit; returns its state, or else the one given."""
+        self.provenance |= _place(compiled.width, compile_seconds, self.attempt.number)
+        if hasattr(self.module, "provenance"):
+            self.provenance |= self.module.provenance(self.config)
+        found = self._checkpoint(compiled.state)
+        if found is not None:
+            state = found
+            self.training_seconds = self.record.progress["hours"] * 3600
+            self._join_provenance()
+        if "left_pack" in self.record.provenance:
+            self.provenance["left_pack"] = self.record.provenance["left_pack"]
+        axes = self.progress(state)
+        unknown = [axis for axis in self.stop if axis not in axes]
+        if unknown:
+            raise ValueError(
+                f"stop rule {unknown[0]}: expected one of the axes {', '.join(axes)}"
+            )
+        self.attempt.commit(provenance=self.provenance)  # Compiling may outlast it.
+        self.provenance["began"] = round(time.time(), 3)
+        return state
+
+    def _checkpoint(self, shapes: Any) -> Any | None:
+        """Reads the last commit; None where there is none, or none to go on from."""
+        try:
+            if self.record.damage:
+                raise store.Damaged(self.record.damage)
+            anew = self.record.begins_anew
+            arrays = None if anew else store.state(self.storage, self.record)
+            if arrays is None:
+                return None
+            state = programs.unflatten(arrays, shapes)
+            tables = {
+                name: store.rows(self.storage, self.record, name)
+                for name in store.TABLES
+            }
+        except store.Damaged as error:
+            self.provenance["restarted"] = f"damaged: {error}"
+            return None
+        if state is None:
+            self.provenance["restarted"] = (
+                "the checkpoint does not fit this code's state"
+            )
+            return None
+        if self.record.fallback:
+            self.provenance["restarted"] = (
+                f"{self.record.fallback}; from the commit before"
+            )
+        self.rows = tables.pop("rows")
+        self.evaluations = {name: table for name, table in tables.items() if table}
+        return state
+
+    def _join_provenance(self) -> None:
+        """Adds what earlier attempts were made by, and the seconds that they took."""
+        before, now = self.record.provenance, self.provenance
+        revisions = [*self.record.revisions, now.get("revision")]
+        now["revisions"] = list(dict.fromkeys(revisions))
+        now["devices"] = list(dict.fromkeys([*self.record.devices, now["device"]]))
+        for name in ("compile_seconds", "evaluation_seconds"):
+            now[name] += before.get(name, 0.0)
+
+    def progress(self, state: Any) -> dict[str, float]:
+        """Amounts by axis, training hours last."""
+        axes = self.module.progress(self.config, state)
+        axes = {name: int(amount) for name, amount in axes.items()}
+        return axes | {"hours": self.training_seconds / 3600}
+
+    def settle(self, state: Any, is_stopping: bool, is_due: bool) -> None:
+        """Commits where it is time to, and for good where the point is over."""
+        progress = self.progress(state)
+        is_done = all(progress[axis] >= n for axis, n in self.stop.items())
+        is_over = is_done or is_stopping or self.problem is not None
+        if is_over or is_due:
+            failure = None
+            if self.problem:
+                failure = {"kind": "diverged", "type": "Diverged", "frames": []}
+                failure |= {"message": self.problem, "tries": 0}
+                progress = self.reached  # The chunk that lost it does not count.
+            self.provenance["ended"] = round(time.time(), 3)
+            self.attempt.commit(
+                progress=progress,
+                state=programs.flatten(state),
+                rows=self.rows,
+                provenance=self.provenance,
+                failure=failure,
+                release=is_over,
+                **self.evaluations,
+            )
+            self.is_closed = is_over
+        self.reached = progress
+
+    def advance(self, rows, seconds: float, state: Any, is_finite: bool) -> None:
+        """Adds the rows of a chunk that are new: those that go on along the first axis.
+
+        Notes the first number of the last row, or of the state, that is not finite.
+        """
+        self.training_seconds += seconds
+        axis = next(iter(self.reached))
+        for i, amount in enumerate(rows[axis].tolist()):
+            if amount > (self.rows[axis][-1] if self.rows else 0):
+                _append(self.rows, {k: v[i] for k, v in rows.items()}, self._seconds())
+        lost = [name for name, column in self.rows.items() if column[-1] is None]
+        if not lost and not is_finite:
+            lost = [
+                f"state{jax.tree_util.keystr(path)}"
+                for path, leaf in jax.tree.leaves_with_path(state)
+                if not bool(programs.all_finite([leaf]))
+            ]
+        if lost:
+            amount = self.progress(state)[axis]
+            self.problem = f"{lost[0]} is not finite by {axis}={amount}"
+
+    def is_evaluation_due(self, state: Any) -> bool:
+        """Whether another multiple of the interval has been passed."""
+        if self.is_closed or self.problem:
+            return False
+        axis, amount = next(iter(self.progress(state).items()))
+        interval = int(self.config.evaluation_interval)
+        before = self.evaluations.get("validation", {}).get(axis, [0])[-1]
+        return amount // interval > before // interval
+
+    def add_evaluation(self, state: Any, split: str, metrics, seconds: float) -> None:
+        """Adds a row of one split, its columns named by it."""
+        axes = {name: n for name, n in self.progress(state).items() if name != "hours"}
+        row = {f"{split}_{name}": value for name, value in metrics.items()}
+        table = self.evaluations.setdefault(split, {})
+        _append(table, jax.tree.map(np.asarray, axes | row), self._seconds())
+        self.provenance["evaluation_seconds"] += round(seconds, 6)
+
+    def interrupt(self) -> None:
+        """Lets go of the point as its last commit left it: the fault is not its own."""
+        self.is_closed = self.is_interrupted = True
+        self.attempt.abandon()
+
+    def fail(self, error: Exception) -> None:
+        """Commits why the point raised."""
+        failure = _failure(error) | {"kind": "failed", "tries": self.tries + 1}
+        self._close(failure)
+
+    def leave_pack(self, error: Exception) -> None:
+        """Commits that the point shall go on alone, because its pack raised."""
+        self.provenance["left_pack"] = _public(errors.described(error))
+        self._close(None)
+
+    def _close(self, failure: Mapping[str, Any] | None) -> None:
+        self.is_closed = True
+        try:
+            self.attempt.commit(
+                provenance=self.provenance, failure=failure, release=True
+            )
+        except store.Stale:
+            self.is_taken_over = True
+        except files.StorageError:
+            self.interrupt()
+
+    def _seconds(self) -> float:
+        return round(self.training_seconds, 3)
+
+
+class Pack:
+    """Points in training, advanced by one compiled call."""
+
+    def __init__(self, lanes: list[Lane], width: int, source: Any) -> None:
+        """Compiles, and initializes every point or takes up its last commit."""
+        self._lanes = lanes
+        self._source = source
+        # A pack keeps its width when some of its points are over: others fill it up.
+        padded = list(itertools.islice(itertools.cycle(lanes), width))
+        configs = [lane.config for lane in padded]
+        self._programs, seconds = programs.compiled(lanes[0].module, configs, source)
+        self._config = programs.stack(configs)
+        keys = programs.stack([jax.random.key(config.seed) for config in configs])
+        state = self._programs.init(self._config, keys, source)
+        states = [self._programs.take(state, i) for i in range(width)]
+        for i, lane in enumerate(lanes):
+            with lane.catching():
+                states[i] = lane.start(self._programs, states[i], seconds)
+        self._state = programs.stack(states)
+
+    def train(self, should_stop: Callable[[], bool]) -> None:
+        """Advances by chunks, until every point is over."""
+        committed = time.monotonic()
+        while True:
+            is_stopping = should_stop()
+            is_due = time.monotonic() - committed >= COMMIT_SECONDS
+            for i, lane in self._open():
+                with lane.catching():
+                    lane.settle(self._state_of(i), is_stopping, is_due)
+            if is_due:
+                committed = time.monotonic()
+            if not self._open():
+                return
+            self._advance()
+            self._evaluate()
+
+    def _advance(self) -> None:
+        began = time.perf_counter()
+        self._state, rows = self._programs.train(
+            self._config, self._state, self._source
+        )
+        rows = jax.device_get(jax.block_until_ready(rows))
+        seconds = time.perf_counter() - began
+        are_finite = np.atleast_1d(self._programs.is_finite(self._state))
+        for i, lane in self._open():
+            with lane.catching():
+                state = self._state_of(i)
+                lane.advance(self._part(rows, i), seconds, state, are_finite[i])
+
+    def _evaluate(self) -> None:
+        """Evaluates on each split, for the points that are due."""
+        if not self._programs.evaluate:
+            return
+        states = {i: self._state_of(i) for i, _ in self._open()}
+        due = [
+            (i, lane) for i, lane in self._open() if lane.is_evaluation_due(states[i])
+        ]
+        if not due:
+            return
+        for split, evaluate in self._programs.evaluate.items():
+            began = time.perf_counter()
+            metrics = evaluate(self._config, self._state, self._source)
+            metrics = jax.device_get(jax.block_until_ready(metrics))
+            seconds = time.perf_counter() - began
+            for i, lane in due:
+                with lane.catching():
+                    part = self._part(metrics, i)
+                    lane.add_evaluation(states[i], split, part, seconds)
+
+    def _open(self) -> list[tuple[int, Lane]]:
+        return [(i, lane) for i, lane in enumerate(self._lanes) if not lane.is_closed]
+
+    def _state_of(self, i: int) -> Any:
+        return self._programs.take(self._state, i)
+
+    def _part(self, tree: Any, i: int) -> Any:
+        if self._programs.width == 1:
+            return tree
+        return jax.tree.map(lambda leaf: leaf[i], tree)
+
+
+def as_arrays(config: Any) -> Any:
+    """Makes a config's data fields arrays, as compiled programs take them."""
+    return jax.tree.map(jnp.asarray, config)
+
+
+def _append(table: store.Rows, row: Mapping[str, np.generic], seconds: float) -> None:
+    for name, value in row.items():
+        table.setdefault(name, []).append(_number(value))
+    table.setdefault("training_seconds", []).append(seconds)
+
+
+def _number(value: np.generic) -> int | float | None:
+    """Writes a float32 with as few digits as tell it apart; None where not finite."""
+    if np.issubdtype(value.dtype, np.integer):
+        return int(value)
+    return float(str(value)) if np.isfinite(value) else None
+
+
+def _place(width: int, compile_seconds: float | None, attempt: int) -> dict[str, Any]:
+    """Says where and with what an attempt runs."""
+    return {
+        "attempt": attempt,
+        "compilations": int(compile_seconds is not None),
+        "compile_seconds": round(compile_seconds or 0.0, 3),
+        "evaluation_seconds": 0.0,
+        "device": _device(),
+        "threads": int(os.environ.get("NPROC", os.cpu_count() or 1)),
+        "pack_width": width,
+        "process": os.getpid(),
+        "packages": _packages(),
+    }
+
+
+@functools.cache
+def _device() -> str:
+    """Names the model of the device: times and last bits depend on it."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return device.device_kind
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return "cpu, " + line.partition(":")[2].strip()
+    return f"cpu, {platform.machine()}"
+
+
+_FOLDERS = re.compile(r"(?:~|(?<![\w.:/]))/(?:[^\s/'\"]+/)+")
+
+
+def _public(text: str) -> str:
+    """Leaves out secrets, and where files lie on this machine."""
+    return errors.one_line(_FOLDERS.sub("", errors.public(text)))
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """Describes an exception by its type, first line and last frames."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return {
+        # Gin raises through a proxy whose class is named like the exception.
+        "type": type(error).__name__,
+        "message": _public(errors.first_line(error)),
+        "frames": [
+            f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
+        ],
+    }
+
+
+@functools.cache
+def _packages() -> dict[str, str]:
+    return {name: metadata.version(name) for name in _PACKAGES} | {
+        "python": platform.python_version()
+    }

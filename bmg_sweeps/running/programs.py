@@ -1,0 +1,185 @@
+"""Compiled programs: one for each structure and pack width. The only user of `jax.jit`.
+
+A pack is W points of one structure, their configs and states stacked under `vmap`:
+`[W, …]` for every leaf. A pack of one point is that point itself, nothing stacked.
+"""
+
+import dataclasses
+import time
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bmg_sweeps.records import store
+
+_SHARE = 0.8  # Of a device's memory that a pack may plan to fill.
+
+
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """What a structure compiles to, at one pack width."""
+
+    width: int
+    init: Callable[..., Any]
+    train: Callable[..., Any]
+    evaluate: Mapping[str, Callable[..., Any]]  # By split; empty without `evaluate`.
+    is_finite: Callable[[Any], jax.Array]  # [W] of a state, or [] of a single one.
+    take: Callable[[Any, int], Any]  # The state of one of the points.
+    state: Any  # Shapes and types of one point's state.
+    num_bytes: int  # Of device memory that `train` needs, as the compiler counts it.
+
+
+_COMPILED: dict[Any, Programs] = {}
+
+
+def compiled(
+    module: types.ModuleType, configs: Sequence[Any], source: Any
+) -> tuple[Programs, float | None]:
+    """Compiles the programs of a pack, unless this process has.
+
+    Args:
+        module: the trainer.
+        configs: of the pack's points, which share one structure; arrays in the leaves.
+        source: what training reads.
+
+    Returns:
+        The programs, and the seconds that compiling took; None where they were there.
+    """
+    width = len(configs)
+    shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(source)]
+    name = (module.__name__, width, jax.tree.structure(configs[0]), str(shapes))
+    if name in _COMPILED:
+        return _COMPILED[name], None
+    began = time.perf_counter()
+    _COMPILED[name] = _compile(module, configs, source)
+    return _COMPILED[name], time.perf_counter() - began
+
+
+def _compile(module, configs, source) -> Programs:
+    width, config = len(configs), stack(configs)
+    key = stack([jax.random.key(0)] * width)
+
+    def mapped(function: Callable, in_axes: tuple) -> Callable:
+        return jax.vmap(function, in_axes) if width > 1 else function
+
+    init = jax.jit(mapped(module.init, (0, 0, None)))
+    state = jax.eval_shape(init, config, key, source)
+    single = jax.eval_shape(module.init, configs[0], jax.random.key(0), source)
+    train = jax.jit(mapped(module.train, (0, 0, None)), donate_argnums=1)
+    train = train.lower(config, state, source).compile()
+    evaluate = {
+        split: jax.jit(mapped(_evaluating(module, split), (0, 0, None)))
+        .lower(config, state, source)
+        .compile()
+        for split in (store.SPLITS if hasattr(module, "evaluate") else ())
+    }
+    is_finite = jax.jit(mapped(all_finite, (0,))).lower(state).compile()
+    take = jax.jit(lambda tree, i: jax.tree.map(lambda leaf: leaf[i], tree))
+    return Programs(
+        width=width,
+        init=init.lower(config, key, source).compile(),
+        train=train,
+        evaluate=evaluate,
+        is_finite=is_finite,
+        take=take.lower(state, 0).compile() if width > 1 else lambda tree, i: tree,
+        state=single,
+        num_bytes=_num_bytes(train),
+    )
+
+
+def _evaluating(module: types.ModuleType, split: str) -> Callable[..., Any]:
+    return lambda config, state, source: module.evaluate(config, state, source, split)
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """Stacks the leaves of trees of one structure; a single tree stays as it is.
+
+    Args:
+        trees: W of them.
+
+    Returns:
+        One tree with [W, …] leaves.
+    """
+    if len(trees) == 1:
+        return trees[0]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def all_finite(tree: Any) -> jax.Array:
+    """Whether every floating-point number of a tree is finite, []."""
+    return jnp.array(
+        [
+            jnp.all(jnp.isfinite(leaf))
+            for leaf in jax.tree.leaves(tree)
+            if jnp.issubdtype(leaf.dtype, jnp.floating)
+        ]
+    ).all()
+
+
+def fitting_width(single: Programs, device: Any) -> int:
+    """Says how many points fit the memory of a device, if each needs what one does.
+
+    Args:
+        single: the programs of a pack of one.
+        device: that is to run the pack.
+
+    Returns:
+        At least 1; exactly 1 where the device does not tell its memory, as CPUs do not.
+    """
+    statistics = device.memory_stats() or {}
+    limit = statistics.get("bytes_limit", 0)
+    free = _SHARE * limit - statistics.get("bytes_in_use", 0)
+    return max(1, int(free // max(single.num_bytes, 1)))
+
+
+def _num_bytes(program: Any) -> int:
+    memory = program.memory_analysis()
+    if memory is None:
+        return 0
+    return int(
+        memory.temp_size_in_bytes
+        + memory.argument_size_in_bytes
+        + memory.output_size_in_bytes
+    )
+
+
+def flatten(state: Any) -> list[np.ndarray]:
+    """Turns a state into arrays that a file can hold; keys become their data."""
+    return [
+        np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for leaf in jax.tree.leaves(state)
+    ]
+
+
+def unflatten(arrays: list[np.ndarray], shapes: Any) -> Any | None:
+    """Rebuilds a state from what `flatten` gave.
+
+    Args:
+        arrays: of a checkpoint.
+        shapes: the state's tree, with a shape and a type in each leaf.
+
+    Returns:
+        The state; None where the arrays do not have the shapes it needs.
+    """
+    leaves, tree = jax.tree.flatten(shapes)
+    if len(leaves) != len(arrays):
+        return None
+    state = []
+    for array, leaf in zip(arrays, leaves, strict=True):
+        if _is_key(leaf):
+            data = jax.eval_shape(jax.random.key_data, leaf)
+            if (array.shape, array.dtype) != (data.shape, data.dtype):
+                return None
+            array = jax.random.wrap_key_data(jnp.asarray(array))
+        if array.shape != leaf.shape or array.dtype != leaf.dtype:
+            return None
+        state.append(jnp.asarray(array))
+    return jax.tree.unflatten(tree, state)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -1,0 +1,222 @@
+"""A trial's points: bind, compile, train, evaluate, commit.
+
+The only user of gin's global configuration and of the training loop. It never knows
+which setting it runs: a trainer is a module with the contract of the README ("How to
+add a trainer"), and everything else about a point is in its record.
+
+Points of one structure may train together, as a pack: one compiled call advances all of
+them. Each keeps its own record, stop rule and failure; those that are over stay in the
+pack, unrecorded, until the last one is.
+
+    python -m bmg_sweeps.running.work_unit < points.json
+
+checks every point of a plan, for a driver that imports neither JAX nor a trainer.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import json
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gin
+import jax
+
+from bmg_sweeps import errors
+from bmg_sweeps.records import files, store
+from bmg_sweeps.running import pack, programs
+from bmg_sweeps.sweep import point as points
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a launch asks of a trial: points of one structure, and how to train them."""
+
+    trainer: str
+    stops: Mapping[str, Mapping[str, float]]  # Amount by axis, by point id.
+    pack: int | None = 1  # Points that train together; None is what fits the device.
+    retry: bool = False  # Whether failed and diverged points are tried once more.
+    launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
+
+    @property
+    def owner(self) -> str:
+        """How others that want the same points call who trains them."""
+        return f"launch {self.launch.get('launch', 'unknown')}"
+
+
+def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
+    """Makes a point's `Config` from its gin text, and nothing of the last point's.
+
+    Args:
+        trainer: name of a module in trainers/.
+        gin_text: binds every field of its `Config`, and nothing else.
+
+    Returns:
+        The trainer's module and the checked config.
+
+    Raises:
+        ValueError: a binding is unknown or no literal, or the trainer's `check` refuses
+            a value.
+    """
+    gin.clear_config()
+    # Not by gin, which imports whatever a text names, and reads the files it includes.
+    values = points.parse_bindings(trainer, gin_text)
+    module = importlib.import_module(f"trainers.{trainer}")
+    for name, value in values.items():
+        gin.bind_parameter(f"{trainer}.{name}", value)
+    config = module.Config()
+    module.check(config)
+    return module, config
+
+
+def run(
+    storage: files.Storage,
+    task: Task,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> dict[str, str]:
+    """Trains points until their stop rules are met, from where their records stand.
+
+    A point that raises is tried again, here, until its tries are used up. A pack that
+    raises without saying for which point is taken apart: its points go on alone.
+
+    Args:
+        storage: of the records, where the points are declared.
+        task: which points, and how.
+        should_stop: asked after every chunk; if true, the points commit and end.
+
+    Returns:
+        By point id, the status afterwards, as `store.status` says it, or "busy". Where
+        storage fails for long it is "missing": the point goes on from its last commit.
+    """
+    statuses = dict.fromkeys(task.stops, "missing")
+    try:
+        _run(storage, task, should_stop, statuses)
+    except files.StorageError as error:
+        print(f"interrupted: {error}", file=sys.stderr)
+    return statuses
+
+
+def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
+    """Runs packs until nothing is left to do; keeps the statuses up to date."""
+    waiting = dict.fromkeys(task.stops)  # As an ordered set.
+    forgiven: set[str] = set()  # Tried once more, as `task.retry` says.
+    while True:
+        keys = [(task.trainer, i) for i in waiting]
+        todo = []
+        for i, record in store.scan(storage, keys, whole=True).items():
+            status = store.status(record, task.stops[i], task.launch.get("code"))
+            statuses[i] = "busy" if status == "running" else status
+            is_lost = task.retry and i not in forgiven
+            if status == "missing" or (is_lost and status in ("failed", "diverged")):
+                todo.append(record)
+        if not todo or should_stop():
+            return
+        members, width = _next_pack(storage, todo, task)
+        forgiven |= {record.id for record in members}
+        lanes = _take(storage, members, task, statuses)
+        for record in members:
+            if record.id not in {lane.record.id for lane in lanes}:
+                statuses[record.id] = "busy"
+                del waiting[record.id]
+        _run_pack(lanes, width, should_stop)
+        for lane in lanes:
+            if lane.is_taken_over or lane.is_interrupted:
+                statuses[lane.record.id] = "busy" if lane.is_taken_over else "missing"
+                del waiting[lane.record.id]
+
+
+def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
+    """Chooses the points that train together next, and the width of their pack."""
+    width = records[0].pack_width
+    alike = [record for record in records if record.pack_width == width]
+    if width is None:
+        width = task.pack or _fitting_width(storage, alike[0])
+        width = min(width, len(alike))
+    return alike[:width], width
+
+
+def _bound(storage, record) -> tuple[types.ModuleType, Any]:
+    """Binds a point as its record says."""
+    gin_text = store.gin_text(storage, record.trainer, record.id)
+    return bind(record.trainer, gin_text)
+
+
+def _fitting_width(storage, record) -> int:
+    """Says how many points fit the device, by what the program of one needs."""
+    try:
+        module, config = _bound(storage, record)
+        with module.open_source(config) as source:
+            single, _ = programs.compiled(module, [pack.as_arrays(config)], source)
+    except Exception:
+        return 1  # What is wrong is recorded when the point runs.
+    return programs.fitting_width(single, jax.devices()[0])
+
+
+def _take(storage, members, task: Task, statuses) -> list[pack.Lane]:
+    """Takes hold of the points that nobody else has."""
+    lanes: list[pack.Lane] = []
+    try:
+        for record in members:
+            record = store.verify(storage, record, store.PARTS)
+            failure = record.failure if statuses[record.id] == "missing" else None
+            with contextlib.suppress(store.Busy):
+                lanes.append(
+                    pack.Lane(
+                        storage=storage,
+                        record=record,
+                        attempt=store.begin(storage, record, task.owner),
+                        stop=task.stops[record.id],
+                        tries=(failure or {}).get("tries", 0),
+                        provenance=dict(task.launch),
+                    )
+                )
+    except files.StorageError:
+        for lane in lanes:
+            lane.interrupt()
+        raise
+    return lanes
+
+
+def _run_pack(lanes: list[pack.Lane], width: int, should_stop) -> None:
+    """Commits how every point ended, whatever that is."""
+    for lane in lanes:
+        with lane.catching():
+            lane.module, config = _bound(lane.storage, lane.record)
+            lane.config = pack.as_arrays(config)
+    lanes = [lane for lane in lanes if not lane.is_closed]
+    if not lanes:
+        return
+    try:
+        with lanes[0].module.open_source(lanes[0].config) as source:
+            pack.Pack(lanes, width, source).train(should_stop)
+    except Exception as error:
+        for lane in lanes:
+            if not lane.is_closed and width == 1:
+                lane.fail(error)
+            elif not lane.is_closed:
+                lane.leave_pack(error)
+
+
+def _problem(trainer: str, gin_text: str) -> str | None:
+    try:
+        module, config = bind(trainer, gin_text)
+        if hasattr(module, "provenance"):
+            module.provenance(config)
+    except Exception as error:
+        return errors.first_line(error)
+    return None
+
+
+def _first_problem(points: list[tuple[str, str]]) -> tuple[int, str] | None:
+    """Returns the first point that cannot be run, and why; none after it is checked."""
+    problems = ((i, _problem(*point)) for i, point in enumerate(points))
+    return next(((i, problem) for i, problem in problems if problem), None)
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
+        found = _first_problem(json.load(sys.stdin))
+    print(json.dumps(found))

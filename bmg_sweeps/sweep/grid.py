@@ -1,0 +1,446 @@
+"""Sweeps as data: which points there are, how far they train, how the best is chosen.
+
+A sweep file holds one `SWEEP = Sweep(…)`. Loading it imports neither JAX nor a trainer:
+points are plain values, and trainers, metrics and matching functions go by their names.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bmg_sweeps import errors
+from bmg_sweeps.sweep import validation
+
+SCALES = ("smoke", "lite", "paper")
+MOST_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
+
+Values = dict[str, Any]
+"""Values by field name; the fields it does not name keep the trainer's gin values."""
+
+
+def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
+    """Combines every value of each axis with every value of the others.
+
+    >>> product(target_steps=(1, 7), seed=range(2))[1]
+    {'target_steps': 1, 'seed': 1}
+
+    Args:
+        **axes: values by field name; the last axis varies fastest.
+
+    Returns:
+        One dict for each combination. Concatenate results to add arms to a grid.
+
+    Raises:
+        TypeError: an axis has no values to go through.
+        ValueError: there are too many combinations.
+    """
+    columns = {name: _axis(name, values) for name, values in axes.items()}
+    number = math.prod(map(len, columns.values()))
+    validation.that(number <= MOST_POINTS, "number of points", number, _FEW_POINTS)
+    return tuple(
+        dict(zip(columns, values, strict=True))
+        for values in itertools.product(*columns.values())
+    )
+
+
+def arm(values: Values, **axes: Iterable[Any]) -> tuple[Values, ...]:
+    """Combines the values of a method with every combination of the axes.
+
+    >>> arm({"update_kind": "bmg"}, target_steps=(1, 7))[1]
+    {'update_kind': 'bmg', 'target_steps': 7}
+
+    Args:
+        values: that all of its points have.
+        **axes: as those of `product`.
+
+    Returns:
+        One dict for each combination.
+
+    Raises:
+        TypeError, ValueError: as `product`.
+    """
+    return tuple(values | point for point in product(**axes))
+
+
+def zipped(**axes: Iterable[Any]) -> tuple[Values, ...]:
+    """Pairs the values of the axes, the first of each with the first of the others.
+
+    >>> zipped(inner_steps=(1, 3), target_steps=(7, 5))
+    ({'inner_steps': 1, 'target_steps': 7}, {'inner_steps': 3, 'target_steps': 5})
+
+    Args:
+        **axes: values by field name, as many for each.
+
+    Returns:
+        One dict for each place.
+
+    Raises:
+        TypeError: an axis has no values to go through.
+        ValueError: the axes differ in length, or are too long.
+    """
+    columns = {name: _axis(name, values) for name, values in axes.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"zipped axes must have one length, got {lengths}")
+    return tuple(
+        dict(zip(columns, values, strict=True))
+        for values in zip(*columns.values(), strict=True)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A size of the sweep: its points, and how far each is trained."""
+
+    points: tuple[Values, ...]
+    stop: Mapping[str, float]  # Amount by axis of progress; all must be reached.
+    budgets: Mapping[str, int | tuple[float, ...]] | None = None  # None is `select`'s.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a value would not survive being written as gin."""
+        rows = self.points
+        validation.that(isinstance(rows, tuple | list), "points", rows, _ROWS)
+        validation.that(
+            len(rows) <= MOST_POINTS, "number of points", len(rows), _FEW_POINTS
+        )
+        for values in rows:
+            validation.names("a point", values)
+            for field, value in values.items():
+                validation.literal(field, value)
+        validation.names("stop", self.stop)
+        for axis, amount in self.stop.items():
+            is_amount = validation.is_amount(amount)
+            validation.that(is_amount, f"stop[{axis!r}]", amount, "a number above 0")
+        if self.budgets is not None:
+            validation.budgets(self.budgets)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Select:
+    """How the best configuration is chosen, at each of a number of budgets."""
+
+    metric: str  # Column of the rows that decides.
+    mode: str  # "max" or "min".
+    budgets: Mapping[str, int | tuple[float, ...]]  # By axis of progress: n for 1/n …
+    # n/n of the stop rule, or the amounts. "hours" are those spent on training.
+    test: str | None = None  # Column that is read once the choice is made.
+    over: tuple[str, ...] = ("seed",)  # Fields that a score is averaged over.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
+        if self.mode not in ("max", "min"):
+            raise ValueError(f"mode must be 'max' or 'min', got {self.mode!r}")
+        validation.text("metric", self.metric)
+        if self.metric.startswith("test_"):
+            raise ValueError(f"metric = {self.metric!r}: tests must not choose")
+        if self.test is not None:
+            validation.text("test", self.test)
+        validation.budgets(self.budgets)
+        if not self.over:
+            raise ValueError("over must name at least one field, such as 'seed'")
+        is_row = isinstance(self.over, tuple | list)
+        validation.that(is_row, "over", self.over, "names of fields, such as ('seed',)")
+        for field in self.over:
+            validation.text("over", field)
+
+    @property
+    def axis(self) -> str:
+        """The first axis of the budgets, on which curves are drawn."""
+        return next(iter(self.budgets))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One panel of a figure: a column of the rows over the axis of the budgets.
+
+    Or, with a second column, the range between the two.
+    """
+
+    title: str
+    metric: str
+    label: str  # Of the vertical axis, with its unit.
+    to: str | None = None  # Column at the other end of a range.
+    methods: tuple[str, ...] | None = None  # That are shown; None is all.
+    until: float | None = None  # End of the shown range; None is the stop rule.
+    last: float | None = None  # Length of the shown range; None starts at zero.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, and ranges without a length."""
+        for name in ("title", "metric", "label"):
+            validation.text(name, getattr(self, name))
+        if self.to is not None:
+            validation.text("to", self.to)
+        validation.all_of("methods", self.methods or (), str, "names of methods")
+        for name in ("until", "last"):
+            validation.amount_or_none(name, getattr(self, name))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Best:
+    """One panel of a figure: what the selected configurations attain, by method.
+
+    At each budget of an axis; or, for each value of a field, at its last one.
+    """
+
+    title: str
+    label: str  # Of the vertical axis, with its unit.
+    axis: str  # Of the budgets.
+    by: str | None = None  # Such as "inner_steps"; None is by budget.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text."""
+        for name in ("title", "label", "axis"):
+            validation.text(name, getattr(self, name))
+        if self.by is not None:
+            validation.text("by", self.by)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A column of the rows that is shown for every configuration, at the last budget.
+
+    An axis of progress followed by "_per_second" is a column, too: the amount divided
+    by the training seconds.
+    """
+
+    metric: str
+    label: str
+    last: float | None = None  # Training whose rows are averaged; None is one row.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, or a range of no length."""
+        for name in ("metric", "label"):
+            validation.text(name, getattr(self, name))
+        validation.amount_or_none("last", self.last)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A number of each run of what is selected of a method: a column, or a difference.
+
+    Selected is as for the last budget; at an earlier one its numbers then are meant.
+    """
+
+    method: str  # Key of `Sweep.methods`.
+    metric: str | None = None  # Column; None is the one that decides, or its test.
+    minus: str | None = None  # Column that is taken off it.
+    at: float | None = None  # Amount of the first axis; None is the last budget.
+    last: float | None = None  # Training whose rows are averaged; None is one row.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, and for no amounts."""
+        validation.text("method", self.method)
+        for name in ("metric", "minus"):
+            if getattr(self, name) is not None:
+                validation.text(name, getattr(self, name))
+        has_columns = self.minus is None or self.metric is not None
+        validation.that(has_columns, "minus", self.minus, "a metric to take it off")
+        for name in ("at", "last"):
+            validation.amount_or_none(name, getattr(self, name))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a paper says, as a comparison that our own points can decide.
+
+    A method's name stands for what it attains: Quantity(method=name).
+    """
+
+    text: str  # One sentence.
+    more: Quantity | str
+    less: Quantity | str
+    are_equal: bool = False  # Whether it is that the two do not differ.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a part of it is not of its type."""
+        validation.text("text", self.text)
+        for name in ("more", "less"):
+            value = getattr(self, name)
+            value = Quantity(method=value) if isinstance(value, str) else value
+            is_quantity = isinstance(value, Quantity)
+            validation.that(is_quantity, name, value, "Quantity(…) or a method's name")
+            object.__setattr__(self, name, value)
+        validation.that(
+            isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbol:
+    """How a field is shown where its values have names of their own in the paper.
+
+    >>> Symbol("FOMAML", {"maml": "False", "fomaml": "True"}).shown("fomaml")
+    'True'
+    """
+
+    text: str
+    labels: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # By value.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no text."""
+        validation.text("symbol", self.text)
+        validation.that(
+            isinstance(self.labels, Mapping), "labels", self.labels, _LABELS
+        )
+        for value, label in self.labels.items():
+            validation.text(f"labels[{value!r}]", label)
+
+    def shown(self, value: Any) -> str:
+        """Writes a value: its label, or else itself."""
+        return self.labels.get(value, short(value))
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """An arm of the comparison: how its points are known, and what tunes it."""
+
+    values: Values  # That all of its points have, and no other method's.
+    tuned: Mapping[str, str | Symbol]  # Fields that tell its configurations apart.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a value is no literal, or `tuned` has no symbols."""
+        validation.names("values", self.values)
+        for field, value in self.values.items():
+            validation.literal(field, value)
+        _check_symbols("tuned", self.tuned)
+
+    @property
+    def symbols(self) -> dict[str, Symbol]:
+        """What its configurations are described by, by field."""
+        return symbols_of(self.tuned)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """One table or figure: what is run, and what is shown of it."""
+
+    title: str
+    trainer: str  # Module in trainers/, and file in gin/.
+    scales: Mapping[str, Scale]  # "smoke", "lite" and "paper".
+    select: Select
+    methods: Mapping[str, Method]
+    curves: tuple[Curve | Best, ...] = ()  # None is one of the metric that decides.
+    measures: tuple[Measure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    shown: Mapping[str, str | Symbol] = dataclasses.field(default_factory=dict)
+    # Fields that every table names beside its title, such as the data set.
+    anchors: str | None = None  # Name in `paper` of published numbers to compare with.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a part of it is not of its type."""
+        for name in ("title", "trainer"):
+            validation.text(name, getattr(self, name))
+        validation.names("scales", self.scales)
+        for name, scale in self.scales.items():
+            is_known = name in SCALES
+            validation.that(is_known, "scales", name, f"names from {', '.join(SCALES)}")
+            is_scale = isinstance(scale, Scale)
+            form = "Scale(points, stop={…})"
+            validation.that(is_scale, f"scales[{name!r}]", scale, form)
+        is_rule = isinstance(self.select, Select)
+        validation.that(is_rule, "select", self.select, "Select(…)")
+        validation.names("methods", self.methods)
+        for name, method in self.methods.items():
+            is_method = isinstance(method, Method)
+            form = "Method(values, tuned={…})"
+            validation.that(is_method, f"methods[{name!r}]", method, form)
+        form = "Curve(…) or Best(…)"
+        validation.all_of("curves", self.curves, (Curve, Best), form)
+        validation.all_of("measures", self.measures, Measure, "Measure(…)")
+        validation.all_of("claims", self.claims, Claim, "Claim(…)")
+        _check_symbols("shown", self.shown)
+        if self.anchors is not None:
+            validation.text("anchors", self.anchors)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Fields by whose values the best are shown apart."""
+        fields = [c.by for c in self.curves if isinstance(c, Best) and c.by]
+        return tuple(dict.fromkeys(fields))
+
+
+def method_of(sweep: Sweep, values: Values) -> str:
+    """Names the method that a point belongs to.
+
+    Args:
+        sweep: whose methods are meant.
+        values: all values of the point.
+
+    Returns:
+        A key of `sweep.methods`: the first whose values the point has; or "other".
+    """
+    for name, method in sweep.methods.items():
+        if all(values.get(f) == _frozen(v) for f, v in method.values.items()):
+            return name
+    return "other"
+
+
+def describe(sweep: Sweep, values: Values) -> str:
+    """Writes what tells a configuration apart from others of its method.
+
+    Args:
+        sweep: whose methods are meant.
+        values: all values of the configuration.
+
+    Returns:
+        Such as "K=7 L=2".
+    """
+    method = sweep.methods.get(method_of(sweep, values))
+    symbols = method.symbols if method else symbols_of({f: f for f in values})
+    return " ".join(f"{s.text}={s.shown(values[f])}" for f, s in symbols.items())
+
+
+def name(sweep: Sweep, values: Values) -> str:
+    """Names a configuration: its method, and what `describe` says of it.
+
+    Args:
+        sweep: whose methods are meant.
+        values: all values of the configuration.
+
+    Returns:
+        Such as "BMG K=7 L=2"; the method alone where it has no other configuration.
+    """
+    return f"{method_of(sweep, values)} {describe(sweep, values)}".rstrip()
+
+
+def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
+    """Makes symbols of those that are plain text, by field."""
+    return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}
+
+
+def short(value: Any) -> str:
+    """Writes a value as descriptions do: 0.0001 and 1e-05."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
+_ROWS = "dicts of values by field, such as product(…) makes"
+_FEW_POINTS = f"at most {MOST_POINTS:,}"
+
+
+def _check_symbols(name: str, value: Any) -> None:
+    is_dict = isinstance(value, Mapping)
+    validation.that(
+        is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}"
+    )
+    validation.names(name, value)
+    for field, symbol in value.items():
+        if not isinstance(symbol, Symbol):
+            validation.text(f"{name}[{field!r}]", symbol)
+
+
+def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """Reads the values of an axis; a string would be taken for its letters."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        shown = errors.shown(values)
+        raise TypeError(f"{field} = {shown}: expected its values, such as ({shown},)")
+    values = tuple(itertools.islice(values, MOST_POINTS + 1))
+    validation.that(len(values) <= MOST_POINTS, field, values, f"{_FEW_POINTS} values")
+    return values
+
+
+def _frozen(value: Any) -> Any:
+    """Points hold tuples where a sweep may have written lists."""
+    return tuple(value) if isinstance(value, list) else value

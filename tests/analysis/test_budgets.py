@@ -1,0 +1,323 @@
+"""Budgets of data and of time, tests that are read last, and intervals over runs."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from bmg_sweeps.analysis import intervals, selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import store
+from bmg_sweeps.reporting import report, tables
+from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.point import Point
+
+BUDGETS = {"meta_updates": 2, "hours": (0.5, 1, 2)}
+STOP = {"meta_updates": 100, "hours": 2}
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(
+        metric="validation_accuracy",
+        mode="max",
+        budgets=BUDGETS,
+        test="test_accuracy",
+    ),
+    methods={
+        "A": grid.Method({"kind": "a"}, tuned={"rate": "rate"}),
+        "B": grid.Method({"kind": "b"}, tuned={"rate": "rate"}),
+    },
+)
+HERE = {"device": "cpu", "pack_width": 1}
+
+
+def toy_point(rate, seed=0, kind="a", **values):
+    return Point("toy", {"kind": kind, "rate": rate, "seed": seed, **values})
+
+
+def record(storage, p, accuracies, hours=(1, 2), tests=None, **provenance):
+    """Commits a point that was evaluated at 50 and 100 meta-updates."""
+    axes = {"meta_updates": [50, 100], "training_seconds": [h * 3600 for h in hours]}
+    tests = tests or [-a for a in accuracies]
+    store.declare(storage, p.trainer, p.id, "# No gin is read here.\n")
+    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+        progress={"meta_updates": 100, "hours": hours[-1]},
+        rows=axes | {"loss": [3.0, 2.0]},
+        validation=axes | {"validation_accuracy": list(accuracies)},
+        test=axes | {"test_accuracy": tests},
+        provenance=HERE | provenance,
+        release=True,
+    )
+
+
+def select(storage, *points, sweep=SWEEP):
+    chosen = planning.Chosen("toy", sweep, points, STOP)
+    trained = selection.load(storage, chosen)
+    return trained, selection.at_budgets(chosen, trained)
+
+
+def test_a_sweep_has_budgets_of_data_and_of_time(storage):
+    """Parts of the stop rule, or amounts as they are given."""
+    assert selection.budgets(SWEEP.select, STOP) == {
+        "meta_updates": [50, 100],
+        "hours": [0.5, 1, 2],
+    }
+
+
+def test_an_axis_without_a_stop_rule_has_no_parts(storage):
+    """`--stop hours=1` leaves nothing to divide; amounts stay as they are."""
+    assert selection.budgets(SWEEP.select, {"hours": 1}) == {"hours": [0.5, 1, 2]}
+
+
+def test_the_best_of_an_hour_is_not_the_best_of_an_update(storage):
+    """A fast configuration and a good one: at one hour, the good one has no row."""
+    record(storage, toy_point(0.1), [0.5, 0.6], hours=(0.25, 0.5))
+    record(storage, toy_point(0.2), [0.7, 0.8], hours=(1, 2))
+    _, results = select(storage, toy_point(0.1), toy_point(0.2))
+    chosen = {
+        axis: [(s.budget, s.configuration.values["rate"]) for s in result.best]
+        for axis, result in results.items()
+    }
+    assert chosen["meta_updates"] == [(50, 0.2), (100, 0.2)]
+    # The fast one ended after half an hour: it has no number at one.
+    assert chosen["hours"] == [(0.5, 0.1), (1, 0.2), (2, 0.2)]
+
+
+def test_hours_are_those_of_training_at_the_last_evaluation_before(storage):
+    """Evaluated after 0.4 and 2 hours: at one hour the first counts."""
+    record(storage, toy_point(0.1), [0.5, 0.9], hours=(0.4, 2))
+    _, results = select(storage, toy_point(0.1))
+    values = [(s.budget, s.estimate.mean) for s in results["hours"].best]
+    assert values == [(0.5, 0.5), (1, 0.5), (2, 0.9)]
+
+
+def test_hours_of_a_pack_are_refused(storage):
+    """It trained beside three others; its meta-updates count all the same."""
+    record(storage, toy_point(0.1), [0.5, 0.9], pack_width=4)
+    _, results = select(storage, toy_point(0.1))
+    assert results["hours"].best == ()
+    reasons = {one.reason for one in results["hours"].left_out}
+    assert reasons == {"seed 0: ran in a pack of 4, whose hours are not its own"}
+    assert len(results["meta_updates"].best) == 2
+
+
+def test_hours_on_different_devices_are_refused(storage):
+    """Nothing is compared that cannot be; data budgets are unaffected."""
+    record(storage, toy_point(0.1), [0.5, 0.9])
+    record(storage, toy_point(0.2), [0.5, 0.9], device="H100")
+    trained, results = select(storage, toy_point(0.1), toy_point(0.2))
+    assert results["hours"].refused == "hours on H100 and cpu cannot be compared"
+    assert len(results["meta_updates"].scores) == 4
+    made = report.make(
+        planning.Chosen("toy", SWEEP, (), STOP), trained, list(results.values())
+    )
+    (table,) = [t for t in made if "hours" in t.title]
+    assert table.rows == (("hours on H100 and cpu cannot be compared",),)
+
+
+def test_a_point_that_went_on_elsewhere_has_hours_of_two_devices(storage):
+    """The record knows all of them."""
+    devices = {"device": "H100", "devices": ["cpu", "H100"]}
+    record(storage, toy_point(0.1), [0.5, 0.9], **devices)
+    _, results = select(storage, toy_point(0.1))
+    assert results["hours"].refused
+
+
+def test_tests_are_read_for_what_was_chosen_only(storage, monkeypatch):
+    """And only when they are asked for: nothing before has them."""
+    points = [toy_point(rate, seed) for rate in (0.1, 0.2) for seed in (0, 1)]
+    for p, accuracy in zip(points, (0.1, 0.2, 0.7, 0.9), strict=True):
+        record(storage, p, [accuracy, accuracy], tests=[0.5 - accuracy, accuracy / 2])
+    rows, read = store.rows, []
+
+    def spy(storage, record, table="rows"):
+        read.append((record.id, table))
+        return rows(storage, record, table)
+
+    monkeypatch.setattr(store, "rows", spy)
+    trained, results = select(storage, *points)
+    assert "test" not in {table for _, table in read}
+    assert all(score.test is None for score in results["meta_updates"].best)
+    read.clear()
+    result = selection.with_tests(storage, SWEEP, trained, results["meta_updates"])
+    assert {i for i, _ in read} == {points[2].id, points[3].id}
+    assert [s.test.mean for s in result.best] == pytest.approx([-0.3, 0.4])
+    assert result.best[1].test.deviation == pytest.approx(0.1 / 2**0.5)
+
+
+def test_the_table_has_the_papers_form(storage):
+    """Budget, what was selected, validation, test: mean ± deviation over seeds."""
+    points = [toy_point(0.1, seed) for seed in (0, 1)]
+    for p, accuracy in zip(points, (0.5, 0.7), strict=True):
+        record(storage, p, [0.1, accuracy], tests=[0.3, accuracy - 0.1])
+    trained, results = select(storage, *points)
+    result = selection.with_tests(storage, SWEEP, trained, results["meta_updates"])
+    chosen = planning.Chosen("toy", SWEEP, tuple(points), STOP)
+    table = report.make(chosen, trained, [result])[0]
+    assert table.columns[:5] == (
+        "meta_updates",
+        "method",
+        "selected",
+        "validation_accuracy",
+        "test_accuracy",
+    )
+    cells = table.rows[1][:5]
+    assert cells[:3] == ("100", "A", "rate=0.1")
+    assert [tables.exact(c) for c in cells[3:]] == ["0.600 ± 0.141", "0.500 ± 0.141"]
+
+
+def test_a_deviation_is_over_seeds_when_games_are_averaged_too(storage):
+    """Means of seeds 2 and 4, so √2; over all four numbers it would be larger."""
+    rule = dataclasses.replace(SWEEP.select, over=("seed", "game"))
+    values = {(0, "x"): 1, (0, "y"): 3, (1, "x"): 0, (1, "y"): 8}
+    points = [toy_point(0.1, seed, game=game) for seed, game in values]
+    for p, value in zip(points, values.values(), strict=True):
+        record(storage, p, [value, value])
+    _, results = select(storage, *points, sweep=dataclasses.replace(SWEEP, select=rule))
+    estimate = results["meta_updates"].best[0].estimate
+    assert estimate.mean == 3
+    assert estimate.deviation == pytest.approx(2**0.5)
+
+
+def test_two_stop_rules_are_both_satisfied(storage, monkeypatch):
+    """One sweep wants updates and another hours: a point that both use trains on."""
+    monkeypatch.setattr(planning.points_module, "structure", lambda point: ())
+    p = toy_point(0.1)
+    record(storage, p, [0.5, 0.9], hours=(1, 2))
+    wants = {
+        "updates": ({"meta_updates": 100}, "done"),
+        "hours": ({"hours": 2}, "done"),
+        "both": ({"meta_updates": 100, "hours": 2}, "done"),
+        "more hours": ({"hours": 3}, "missing"),
+    }
+    for stop, expected in wants.values():
+        chosen = planning.Chosen("toy", SWEEP, (p,), stop)
+        plan = planning.plan(storage, [chosen])
+        assert plan.statuses[p.id] == expected
+    both = [
+        planning.Chosen("a", SWEEP, (p,), {"meta_updates": 100}),
+        planning.Chosen("b", SWEEP, (p,), {"hours": 3}),
+    ]
+    plan = planning.plan(storage, both)
+    assert plan.stops[p.id] == {"meta_updates": 100, "hours": 3}
+    assert plan.statuses[p.id] == "missing"
+
+
+def make_methods_table(storage, runs, sweep=SWEEP):
+    points = []
+    for kind, accuracies in runs.items():
+        for seed, accuracy in enumerate(accuracies):
+            points.append(toy_point(0.1, seed, kind=kind))
+            record(storage, points[-1], [0, accuracy], tests=[0, accuracy])
+    trained, results = select(storage, *points, sweep=sweep)
+    result = selection.with_tests(storage, sweep, trained, results["meta_updates"])
+    chosen = planning.Chosen("toy", sweep, tuple(points), STOP)
+    made = report.make(chosen, trained, [result])
+    return [table for table in made if table.title.startswith("Methods")]
+
+
+def test_methods_are_compared_at_the_last_budget(storage):
+    """B is always better; the middle half of 1 … 4 has the mean 2.5."""
+    runs = {"a": (1, 2, 3, 4), "b": (5, 6, 7, 8)}
+    (table,) = make_methods_table(storage, runs)
+    assert table.title == "Methods at 100 meta_updates"
+    assert table.columns[2:] == ("P(better than A)", "P(better than B)")
+    a, b = table.rows
+    assert a[1].startswith("2.5 [")
+    assert b[1].startswith("6.5 [")
+    assert (a[2], a[3]) == ("–", "0.00 [0.00, 0.00]")
+    assert (b[2], b[3]) == ("1.00 [1.00, 1.00]", "–")
+
+
+def test_of_many_methods_each_is_compared_with_the_best(storage):
+    """Nine methods: a table of nine columns more could not be read."""
+    kinds = "abcdefghi"
+    methods = {k.upper(): grid.Method({"kind": k}, tuned={}) for k in kinds}
+    runs = {kind: (i, i + 0.5) for i, kind in enumerate(kinds)}
+    sweep = dataclasses.replace(SWEEP, methods=methods)
+    (table,) = make_methods_table(storage, runs, sweep)
+    assert table.columns[2:] == ("P(better than I)",)
+    assert [row[2] for row in table.rows] == ["0.00 [0.00, 0.00]"] * 8 + ["–"]
+
+
+def test_methods_on_other_tasks_are_not_compared(storage):
+    """A has been trained on two games and B on one: the cells say so, and stay."""
+    rule = dataclasses.replace(SWEEP.select, over=("seed", "game"), test=None)
+    sweep = dataclasses.replace(SWEEP, select=rule)
+    games = {"a": ("x", "y"), "b": ("x",)}
+    points = [
+        toy_point(0.1, seed, kind=kind, game=game)
+        for kind in games
+        for game in games[kind]
+        for seed in (0, 1)
+    ]
+    for p in points:
+        record(storage, p, [1, 2])
+    trained, results = select(storage, *points, sweep=sweep)
+    chosen = planning.Chosen("toy", sweep, tuple(points), STOP)
+    made = report.make(chosen, trained, [results["meta_updates"]])
+    (table,) = [table for table in made if table.title.startswith("Methods")]
+    assert [row[2:] for row in table.rows] == [
+        ("–", "other tasks"),
+        ("other tasks", "–"),
+    ]
+
+
+@pytest.mark.parametrize("runs", [{"a": (1, 2)}, {"a": (1, 2), "b": (3,)}])
+def test_one_method_or_one_run_is_not_compared(storage, runs):
+    """An interval needs two runs, and a comparison two methods."""
+    assert make_methods_table(storage, runs) == []
+
+
+def test_the_interquartile_mean_drops_a_quarter_at_each_end():
+    """Of eight the two lowest and highest go: (2 + 3 + 4 + 5) / 4 = 3.5."""
+    scores = np.array([[0.0, 700, 3, 4], [1, 6, 2, 5]])
+    found = intervals.interquartile_mean(scores)
+    assert found.estimate == 3.5
+    assert found.low <= 3.5 <= found.high
+
+
+def test_the_interval_is_the_bootstraps_own():
+    """Two runs of one task: the resampled means are those of 4 equally likely pairs.
+
+    Of the pairs (0, 0), (0, 1), (1, 0), (1, 1) a quarter each: the 2.5 % and 97.5 %
+    quantiles of the mean are 0 and 1.
+    """
+    found = intervals.interquartile_mean(np.array([[0.0], [1.0]]))
+    assert found == (0.5, 0.0, 1.0)
+
+
+def test_resampling_stays_within_a_task():
+    """One task is all zeros, the other all ones: every resample has the mean ½."""
+    scores = np.array([[0.0, 1.0]] * 4)
+    assert intervals.interquartile_mean(scores) == (0.5, 0.5, 0.5)
+
+
+def test_the_probability_of_improvement_counts_pairs_and_halves_ties():
+    """X = 1, 3 against y = 1, 2: > in 2 of 4 pairs, = in one: 2.5 / 4."""
+    x, y = np.array([[1.0], [3.0]]), np.array([[1.0], [2.0]])
+    by_hand = np.mean([(a > b) + 0.5 * (a == b) for a, b in itertools.product(x, y)])
+    found = intervals.probability_of_improvement(x, y)
+    assert found.estimate == by_hand == 0.625
+    other = intervals.probability_of_improvement(y, x)
+    assert found.estimate + other.estimate == 1
+
+
+def test_an_interval_is_the_same_each_time():
+    """The resampling has a seed."""
+    scores = np.random.default_rng(0).normal(size=(5, 3))
+    first, second = (intervals.interquartile_mean(scores) for _ in range(2))
+    assert first == second
+    assert first.low < first.estimate < first.high
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says():
+    """About 95 % of 200 samples of 20 normal runs; 89 % allows for few runs."""
+    generator = np.random.default_rng(1)
+    covered = 0
+    for _ in range(200):
+        found = intervals.interquartile_mean(generator.normal(size=(20, 1)))
+        covered += found.low <= 0 <= found.high
+    assert 0.89 <= covered / 200 <= 0.99

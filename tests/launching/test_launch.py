@@ -1,0 +1,231 @@
+"""Launches through a real Ray: what is missing is run, once, and kills cost nothing.
+
+A small sweep of the real trainer, with tiny networks, is launched on one storage in
+peace and on another with a kill and a stop in between. Ray's start dominates, so the
+tests of this module share a few launches.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from bmg_sweeps import paths
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import files, store
+
+SWEEP = '''
+"""A small sweep for tests."""
+
+from bmg_sweeps.sweep import Method, Scale, Select, Sweep, product
+
+TINY = {
+    "update_kind": ("fixed_entropy_weight",), "inner_steps": (1,), "target_steps": (1,),
+    "hidden_sizes": ((8,),), "meta_hidden_sizes": ((4,),),
+}
+POINTS = product(**TINY, entropy_weight=WEIGHTS, seed=range(2))
+SWEEP = Sweep(
+    title="Tiny",
+    trainer="two_colors_actor_critic",
+    scales={"smoke": Scale(POINTS, stop={"env_steps": 300_000})},
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 3}),
+    methods={"all": Method({}, tuned={"entropy_weight": "entropy_weight"})},
+)
+'''
+WEIGHTS = (0.1, 0.2, 0.3, 0.4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("launch")
+
+
+def write_sweep(folder, weights):
+    path = folder / f"tiny_{len(weights)}.py"
+    path.write_text(SWEEP.replace("WEIGHTS", repr(weights)))
+    return str(path)
+
+
+def command(folder, *arguments):
+    """A command as a user types it, with a home and caches of its own."""
+    environment = os.environ | {"HOME": str(folder), "COLUMNS": "200"}
+    environment.pop("XDG_CACHE_HOME", None)
+    return {
+        "args": [sys.executable, "-m", "bmg_sweeps", *arguments],
+        "env": environment,
+        "cwd": paths.ROOT,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+    }
+
+
+def launch(folder, sweep, storage, *arguments):
+    done = subprocess.run(
+        timeout=300,
+        check=False,
+        **command(folder, "launch", sweep, "--storage", storage, *arguments),
+    )
+    assert "Traceback" not in done.stdout, done.stdout
+    return done
+
+
+def records(sweep, storage):
+    """Every point's record, and its state and rows without the times."""
+    chosen = planning.choose(sweep, planning.Choice())
+    storage = files.open_storage(storage)
+    found = {}
+    for point in chosen.points:
+        record = store.read(storage, point.trainer, point.id)
+        rows = store.rows(storage, record)
+        rows.pop("training_seconds", None)
+        found[point.id] = record, store.state(storage, record), rows
+    return found
+
+
+def counts(sweep, storage):
+    chosen = planning.choose(sweep, planning.Choice())
+    return planning.plan(files.open_storage(storage), [chosen]).counts()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(folder):
+    """The sweep, launched once, in peace: file, storage and output."""
+    sweep, storage = write_sweep(folder, WEIGHTS), str(folder / "undisturbed")
+    done = launch(folder, sweep, storage, "--wandb", "offline")
+    assert done.returncode == 0, done.stdout
+    return sweep, storage, done.stdout
+
+
+def test_a_launch_runs_every_point_to_the_stop_rule(undisturbed):
+    """Eight points are done, with rows up to the step that was asked for."""
+    sweep, storage, output = undisturbed
+    assert counts(sweep, storage) == {"done": 8}
+    for _, _, rows in records(sweep, storage).values():
+        assert rows["env_steps"][-1] >= 300_000
+    assert "8 done" in output
+    assert "W&B: 9 offline runs" in output  # One for each point, and one of the sweep.
+
+
+def test_points_of_one_structure_compile_once_in_a_process(undisturbed):
+    """As many compilations as there were actors, not as there are points."""
+    sweep, storage, _ = undisturbed
+    found = [record.provenance for record, _, _ in records(sweep, storage).values()]
+    processes = {provenance["process"] for provenance in found}
+    assert sum(provenance["compilations"] for provenance in found) == len(processes)
+    if os.cpu_count() >= len(found):
+        pytest.skip("a process for each point has nothing to compile twice")
+    assert len(processes) <= os.cpu_count() < len(found)
+
+
+def test_a_launch_leaves_records_and_no_logs_of_ray(undisturbed):
+    """No result.json, progress.csv, event file or copy of a result fills the disk."""
+    _, storage, _ = undisturbed
+    left = {p for p in pathlib.Path(storage).rglob("*") if p.is_file()}
+    left = {p.relative_to(storage) for p in left if "wandb" not in p.parts}
+    names = "manifest-[0-9]+.json|point.gin|(rows|state)-[0-9]+-[0-9]+.(json.gz|npz)"
+    assert len(left) == 8 * 4
+    assert all(re.fullmatch(names, path.name) for path in left), left
+
+
+def test_a_second_launch_runs_nothing(undisturbed, folder):
+    """It says so, starts no Ray, and leaves every record as it was."""
+    sweep, storage, _ = undisturbed
+    before = {i: r.manifest for i, (r, _, _) in records(sweep, storage).items()}
+    done = launch(folder, sweep, storage)
+    after = {i: r.manifest for i, (r, _, _) in records(sweep, storage).items()}
+    assert "0 to run" in done.stdout
+    assert before == after
+
+
+def test_a_wider_grid_runs_only_the_new_points(undisturbed, folder):
+    """A weight more is two points more; the plan says so before anything runs."""
+    _, storage, _ = undisturbed
+    wider = write_sweep(folder, (*WEIGHTS, 0.5))
+    done = launch(folder, wider, storage, "--dry-run")
+    assert "10 points: 8 done, 2 missing; 2 to run" in done.stdout
+
+
+def test_a_longer_stop_rule_continues_every_point(undisturbed, folder):
+    """Done at 300,000 steps is missing at 400,000."""
+    sweep, storage, _ = undisturbed
+    done = launch(folder, sweep, storage, "--dry-run", "--stop", "env_steps=400_000")
+    assert "8 points: 8 missing (8 partly trained); 8 to run" in done.stdout
+
+
+def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
+    undisturbed, folder
+):
+    """Kill −9 the driver, launch; SIGTERM it, launch: bitwise the same records."""
+    sweep, calm, _ = undisturbed
+    storage = str(folder / "disturbed")
+    interrupt(folder, sweep, storage, signal.SIGKILL)
+    # The workers of a killed driver may live long enough to finish their points.
+    while "running" in counts(sweep, storage):
+        time.sleep(0.5)
+    output = interrupt(folder, sweep, storage, signal.SIGTERM)
+    assert "Stopped; the same command goes on from here." in output
+    assert "running" not in counts(sweep, storage)
+    assert launch(folder, sweep, storage, "--wandb", "off").returncode == 0
+    expected, actual = records(sweep, calm), records(sweep, storage)
+    assert expected.keys() == actual.keys()
+    for point_id, (_, state, rows) in expected.items():
+        assert actual[point_id][2] == rows
+        for a, b in zip(actual[point_id][1], state, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
+
+
+def interrupt(folder, sweep, storage, signum):
+    """Launches, and sends a signal once it has finished a point."""
+    before = counts(sweep, storage).get("done", 0)
+    arguments = ("launch", sweep, "--storage", storage, "--wandb", "off")
+    process = subprocess.Popen(**command(folder, *arguments))
+    deadline = time.monotonic() + 200
+    while counts(sweep, storage).get("done", 0) <= before and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert process.poll() is None, process.stdout.read()
+    process.send_signal(signum)
+    output, _ = process.communicate(timeout=120)
+    return output
+
+
+def test_rerun_compares_the_best_with_itself_on_fresh_seeds(undisturbed, folder):
+    """The configuration that `best` names, on two seeds that it was not chosen on."""
+    sweep, storage, _ = undisturbed
+    arguments = ("--storage", storage, "--budget", "env_steps=100_000")
+    done = subprocess.run(
+        timeout=300,
+        check=False,
+        **command(folder, "rerun", sweep, *arguments, "--seeds", "10-11"),
+    )
+    assert done.returncode == 0, done.stdout
+    assert "2 points: 2 missing; 2 to run" in done.stdout
+    assert re.search(r"all +entropy_weight=0.\d .* 2  .* 2 *$", done.stdout, re.M)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere"])
+def test_an_address_where_no_cluster_is_is_refused(undisturbed, folder, address):
+    """One line, in seconds; Ray alone would try for minutes."""
+    sweep, _, _ = undisturbed
+    storage = folder / "nobody"
+    done = launch(folder, sweep, str(storage), "--address", address)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith(f"error: --address {address}")
+    assert not list(storage.rglob("point.gin"))
+
+
+def test_a_request_that_no_node_can_meet_is_refused(undisturbed, folder):
+    """A GPU that is not there: one line, not a wait without end."""
+    sweep, _, _ = undisturbed
+    storage = folder / "refused"
+    done = launch(folder, sweep, str(storage), "--gpus", "99")
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1].startswith("error: --gpus 99: expected at most")
+    assert not list(storage.rglob("point.gin"))

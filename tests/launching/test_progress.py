@@ -1,0 +1,122 @@
+"""What a launch shows of itself, from made-up records."""
+
+import io
+
+import numpy as np
+import pytest
+import rich.console
+
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.launching import planning, progress
+from bmg_sweeps.records import store
+from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.point import Point
+
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(metric="reward", mode="max", budgets={"env_steps": 2}),
+    methods={
+        "A [b]": grid.Method({"kind": "a"}, tuned={"rate": "r"}),
+        "B": grid.Method({"kind": "b"}, tuned={"rate": "r"}),
+    },
+)
+STOP = {"env_steps": 100}
+POINTS = tuple(
+    Point("toy", {"kind": kind, "rate": 0.5, "seed": seed})
+    for kind in "ab"
+    for seed in (0, 1)
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_structure(monkeypatch):
+    monkeypatch.setattr(planning.points_module, "structure", lambda point: ())
+
+
+def commit(storage, p, env_steps, rewards, failure=None):
+    store.begin(storage, store.read(storage, "toy", p.id)).commit(
+        progress={"env_steps": env_steps[-1], "hours": 0.5},
+        rows={"env_steps": env_steps, "reward": rewards},
+        state=[np.zeros(2)],
+        failure=failure,
+        release=True,
+    )
+
+
+def view(storage):
+    chosen = planning.Chosen("toy", SWEEP, POINTS, STOP)
+    plan = planning.plan(storage, [chosen])
+    return progress._View(storage, plan, [chosen]), plan, chosen
+
+
+def test_points_are_counted_by_where_they_stand(storage):
+    """One is done, one halfway, one has failed, one has not begun."""
+    shown, *_ = view(storage)
+    commit(storage, POINTS[0], [50, 100], [1, 2])
+    commit(storage, POINTS[1], [50], [1])
+    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    commit(storage, POINTS[2], [50], [1], failure)
+    shown._read()
+    cells = dict(shown._cells())
+    counts = {name: cells[name] for name in progress._STATUSES}
+    assert counts == {
+        "done": "1", "running": "0", "missing": "2", "failed": "1", "diverged": "0"
+    }  # fmt: skip
+    assert {"points per hour", "left"} <= cells.keys()
+
+
+def test_the_best_so_far_is_of_the_furthest_budget_that_any_has_completed(storage):
+    """A is complete at 50, then B at 100, where A's second seed is not yet."""
+    shown, *_ = view(storage)
+    assert shown._best() == []
+    for p in POINTS[:2]:
+        commit(storage, p, [50], [7])
+    shown._read()
+    assert shown._best() == ["best at 50 env_steps: A [b] r=0.5, reward 7 ± 0"]
+    for p in (POINTS[0], *POINTS[2:]):
+        commit(storage, p, [50, 100], [1, 3])
+    shown._read()
+    assert shown._best() == ["best at 100 env_steps: B r=0.5, reward 3 ± 0"]
+
+
+def test_what_was_recorded_before_the_launch_counts(storage):
+    """The best of an earlier launch is shown from the start."""
+    for p in POINTS[2:]:
+        commit(storage, p, [50, 100], [1, 3])
+    shown, *_ = view(storage)
+    assert shown._best() == ["best at 100 env_steps: B r=0.5, reward 3 ± 0"]
+
+
+def test_rows_are_read_only_when_another_budget_is_passed(storage, monkeypatch):
+    """Looking again and again at a thousand points must cost little."""
+    shown, *_ = view(storage)
+    loaded = []
+    load_one = selection.load_one
+    monkeypatch.setattr(
+        selection, "load_one", lambda *a: loaded.append(a[1].id) or load_one(*a)
+    )
+    commit(storage, POINTS[0], [10, 49], [1, 2])
+    shown._read()
+    assert loaded == []
+    commit(storage, POINTS[0], [10, 49, 60], [1, 2, 3])
+    shown._read()
+    shown._read()
+    assert loaded == [POINTS[0].id]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_sees_a_table_and_a_pipe_sees_lines(storage, is_terminal):
+    """Both with counts and the best, and names taken literally."""
+    _, plan, chosen = view(storage)
+    console = rich.console.Console(
+        file=io.StringIO(), force_terminal=is_terminal, width=120, _environ={}
+    )
+    with progress.watch(storage, plan, [chosen], console):
+        for p in POINTS[:2]:
+            commit(storage, p, [50, 100], [1, 3])
+    output = console.file.getvalue()
+    assert "A [b] r=0.5, reward 3 ± 0" in output
+    assert ("\x1b[" in output) == is_terminal
+    assert ("2 done" in output) == (not is_terminal)

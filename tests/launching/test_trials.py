@@ -1,0 +1,199 @@
+"""How a plan becomes trials: of one structure and width, small, and in a good order."""
+
+import json
+import pathlib
+import tempfile
+
+import pytest
+from ray import cloudpickle
+
+from bmg_sweeps.launching import cluster, planning, trials
+from bmg_sweeps.records import store
+from bmg_sweeps.sweep.point import Point
+
+STOP = {"env_steps": 100}
+
+
+@pytest.fixture(autouse=True)
+def _structures(monkeypatch):
+    """Points of one `steps` share a program."""
+    monkeypatch.setattr(
+        planning.points_module, "structure", lambda p: (p.trainer, p.values["steps"])
+    )
+
+
+def point(steps, seed):
+    return Point("toy", {"steps": steps, "seed": seed})
+
+
+def make(points, records=None, pack=None, gpus=0.0, places=2):
+    """The trials of some points, by the seeds in each."""
+    records = {p.id: store.Record("toy", p.id, {}) for p in points} | (records or {})
+    plan = planning.Plan(
+        stops={p.id: STOP for p in points},
+        points=tuple(points),
+        statuses={p.id: "missing" for p in points},
+        to_run=tuple(points),
+        records=records,
+        code="",
+    )
+    resources = cluster.Resources(gpus=gpus)
+    made = trials._Launch(
+        storage=None,
+        plan=plan,
+        resources=resources,
+        pack=pack,
+        retry=False,
+        provenance={},
+    )
+    return trials._tasks(made, points, places)
+
+
+def named(tasks, points):
+    """Writes trials as (steps, seeds)."""
+    by_id = {p.id: p.values for p in points}
+    return [
+        (by_id[min(t["stops"])]["steps"], sorted(by_id[i]["seed"] for i in t["stops"]))
+        for t in tasks
+    ]
+
+
+def test_on_cpus_each_point_is_a_trial():
+    """Unless packs are asked for."""
+    points = [point(1, seed) for seed in range(3)]
+    tasks = make(points)
+    assert [len(task["stops"]) for task in tasks] == [1, 1, 1]
+    assert {task["pack"] for task in tasks} == {1}
+
+
+def test_a_pack_holds_points_of_one_structure_only():
+    """Five of one and two of another, three at a time."""
+    points = [point(1, seed) for seed in range(5)] + [point(2, seed) for seed in (0, 1)]
+    tasks = make(points, pack=3, places=1)
+    assert named(tasks, points) == [(1, [0, 1, 2]), (1, [3, 4]), (2, [0, 1])]
+
+
+def test_on_a_gpu_the_device_decides_and_every_place_gets_some():
+    """Ten points on two places are five each, the width left open."""
+    points = [point(1, seed) for seed in range(10)]
+    tasks = make(points, gpus=1.0)
+    assert [len(task["stops"]) for task in tasks] == [5, 5]
+    assert {task["pack"] for task in tasks} == {None}
+    many = make([point(1, seed) for seed in range(1000)], gpus=1.0)
+    assert max(len(task["stops"]) for task in many) == trials._LARGEST_PACK
+
+
+def test_points_that_go_on_keep_their_width():
+    """Two were in a pack of four, one is new: they are not put together."""
+    points = [point(1, seed) for seed in range(3)]
+    before = {"progress": STOP, "provenance": {"pack_width": 4}}
+    records = {p.id: store.Record("toy", p.id, before) for p in points[:2]}
+    tasks = make(points, records, pack=1, places=1)
+    found = [(len(task["stops"]), task["pack"]) for task in tasks]
+    assert found == [(2, 4), (1, 1)]
+
+
+def test_two_places_compile_different_structures_at_the_same_time():
+    """Each takes the next trial: the first two are of different structures."""
+    points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
+    order = [steps for steps, _ in named(make(points), points)]
+    assert order == [1, 2] * 3
+
+
+def test_a_trial_is_told_no_more_than_which_points():
+    """Tune writes its configs again and again: ids and stop rules, 150 bytes each."""
+    points = [point(1, seed) for seed in range(100)]
+    assert len(json.dumps(make(points))) < 150 * len(points)
+
+
+def test_what_is_sent_to_workers_can_be():
+    """A trainable that held a gin configurable, or a lock, could not be pickled."""
+    data = cloudpickle.dumps(trials.train_points)
+    assert cloudpickle.loads(data) is trials.train_points
+    import ray.tune
+
+    callback = trials._end_when_stopped(ray.tune, "abc")
+    again = cloudpickle.loads(cloudpickle.dumps(callback))
+    trials._STOPPED.add("abc")
+    try:
+        with pytest.raises(trials._Stopped):
+            again.on_step_end(1, [])
+    finally:
+        trials._STOPPED.discard("abc")
+
+
+def test_a_stop_waits_for_what_runs_and_for_nothing_else():
+    """The trials that ran when the user asked; those that still wait never start."""
+    import ray.tune
+
+    class Trial:
+        def __init__(self, status):
+            self.status = status
+
+        def is_finished(self):
+            return self.status == "TERMINATED"
+
+    running, waiting = Trial("RUNNING"), Trial("PENDING")
+    callback = trials._end_when_stopped(ray.tune, "def")
+    callback.on_step_end(1, [running, waiting])
+    trials._STOPPED.add("def")
+    try:
+        callback.on_step_end(2, [running, waiting])
+        waiting.status = "RUNNING"
+        callback.on_step_end(3, [running, waiting])
+        running.status = "TERMINATED"
+        with pytest.raises(trials._Stopped):
+            callback.on_step_end(4, [running, waiting])
+    finally:
+        trials._STOPPED.discard("def")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cpus", "gpus", "expected"),
+    [
+        ([{"CPU": 4}], 1, 0, 4),
+        ([{"CPU": 4}, {"CPU": 3}], 2, 0, 3),
+        ([{"CPU": 8, "GPU": 1}], 1, 0.1, 8),
+        ([{"CPU": 16, "GPU": 1}], 1, 0.1, 10),
+        ([{"CPU": 16, "GPU": 0.3}], 1, 0.1, 3),
+        ([{"CPU": 16}, {"CPU": 2, "GPU": 2}], 1, 1, 2),
+        ([], 1, 0, 0),
+    ],
+)
+def test_places_are_counted_node_by_node(nodes, cpus, gpus, expected):
+    """A trial does not spread over nodes; ten tenths of a GPU are one."""
+    nodes = [{"Resources": resources} for resources in nodes]
+    resources = cluster.Resources(cpus=cpus, gpus=gpus)
+    assert cluster._places(nodes, resources) == expected
+
+
+def test_the_folder_of_ray_is_closed_to_others():
+    """And short enough for the names of sockets."""
+    with cluster._folder() as folder:
+        assert pathlib.Path(folder).stat().st_mode & 0o777 == 0o700
+        assert len(folder) < 30 or tempfile.gettempdir() != "/tmp"
+
+
+@pytest.mark.parametrize("left_pack", [{}, {"left_pack": "it raised"}])
+def test_a_point_that_died_alone_has_failed(storage, left_pack):
+    """Also where it had left a pack before: there is nothing left to take apart."""
+    p = point(1, 0)
+    store.begin(storage, store.read(storage, "toy", p.id)).commit(
+        provenance=left_pack, release=True
+    )
+    task = {"trainer": "toy", "stops": {p.id: STOP}}
+    trials._fail(storage, task, p.id, "no memory")
+    record = store.read(storage, "toy", p.id)
+    assert store.status(record, STOP) == "failed"
+    assert record.failure["message"] == "no memory"
+
+
+def test_points_of_a_pack_that_died_go_on_alone(storage):
+    """None of them is to blame yet."""
+    points = [point(1, seed) for seed in (0, 1)]
+    task = {"trainer": "toy", "stops": {p.id: STOP for p in points}}
+    for p in points:
+        trials._fail(storage, task, p.id, "no memory")
+        record = store.read(storage, "toy", p.id)
+        assert store.status(record, STOP) == "missing"
+        assert record.pack_width == 1

@@ -1,0 +1,215 @@
+"""Claims of a paper, decided by points: the numbers that are read, and the verdicts."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bmg_sweeps import errors
+from bmg_sweeps.analysis import intervals, selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records.store import begin, read
+from bmg_sweeps.reporting import claims
+from bmg_sweeps.sweep import Claim, Quantity, grid
+from bmg_sweeps.sweep.point import Point
+
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(metric="reward", mode="max", budgets={"env_steps": 2}),
+    methods={
+        "A": grid.Method({"kind": "a"}, tuned={"rate": "rate"}),
+        "B": grid.Method({"kind": "b"}, tuned={}),
+        "C": grid.Method({"kind": "c"}, tuned={}),
+    },
+)
+# Rewards and weights at 50 and at 100 steps, for each of three seeds.
+REWARDS = {
+    ("a", 0.1): ((1, 10), (2, 11), (3, 15)),
+    ("a", 0.2): ((50, 2), (50, 3), (50, 4)),  # Best early, not at the end.
+    ("b", 0.1): ((1, 1), (1, 2), (1, 3)),
+}
+WEIGHTS = ((0.5, 0.25), (0.5, 0.3), (0.5, 0.2))
+
+
+@pytest.fixture
+def complete(storage):
+    """Records of two methods; of the third there are none."""
+    for arm, by_seed in REWARDS.items():
+        for seed, rewards in enumerate(by_seed):
+            p = toy_point(arm, seed)
+            begin(storage, read(storage, p.trainer, p.id)).commit(
+                progress={"env_steps": 100},
+                rows={
+                    "env_steps": [50, 100],
+                    "reward": list(rewards),
+                    "weight": list(WEIGHTS[seed]),
+                    "half": [x / 2 for x in WEIGHTS[seed]],
+                    "training_seconds": [1.0, 2.0],
+                },
+                provenance={"revision": "abc", "device": "cpu"},
+                release=True,
+            )
+    return storage
+
+
+def toy_point(arm, seed):
+    kind, rate = arm
+    return Point("toy", {"kind": kind, "rate": rate, "seed": seed})
+
+
+def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
+    """The row of one claim."""
+    claim = Claim(text="It is so.", more=more, less=less, **keywords)
+    sweep = dataclasses.replace(SWEEP, claims=(claim,), select=select)
+    made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(seeds))
+    choice = planning.Choice(scale="paper")
+    chosen = planning.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
+    trained = selection.load(storage, chosen)
+    (result,) = selection.tested(storage, chosen, trained)
+    (table,) = claims.table(chosen, trained, result)
+    return table.rows[0]
+
+
+def test_separate_runs_are_compared_by_welch(complete):
+    """Means 12 and 2, deviations √7 and 1, the best of A being that at the end."""
+    text, verdict, difference, more, less = decided(complete, "A", "B")
+    assert text == "It is so."
+    assert (more, less) == (f"A rate=0.1: 12 ± {7**0.5:.3g}", "B: 2 ± 1")
+    error = (7 / 3 + 1 / 3) ** 0.5
+    freedom = (8 / 3) ** 2 / ((7 / 3) ** 2 / 2 + (1 / 3) ** 2 / 2)
+    half = stats.t.ppf(0.975, freedom) * error
+    assert difference == f"10 [{10 - half:.3g}, {10 + half:.3g}]"
+    assert verdict == "supported"
+
+
+def test_the_other_way_round_it_is_contradicted(complete):
+    row = decided(complete, "B", "A")
+    assert row[1] == "contradicted"
+
+
+def test_the_same_runs_are_compared_in_pairs(complete):
+    """Rewards rise by 9, 9 and 12: 10 ± t √3/√3, with two freedoms."""
+    row = decided(complete, "A", Quantity(method="A", metric="reward", at=50))
+    half = stats.t.ppf(0.975, 2)
+    assert row[4] == "A rate=0.1 reward at 50: 2 ± 1"
+    assert row[2] == f"10 [{10 - half:.3g}, {10 + half:.3g}]"
+    assert row[1] == "supported"
+
+
+def test_a_column_can_be_taken_off_and_rows_be_averaged(complete):
+    """Weight − half = half: (0.25 + 0.125)/2, (0.25 + 0.15)/2, (0.25 + 0.1)/2."""
+    row = decided(
+        complete,
+        Quantity(method="A", metric="weight", minus="half", last=100),
+        "B",
+    )
+    assert row[3] == "A rate=0.1 weight − half over 100: 0.188 ± 0.0125"
+
+
+def test_where_there_are_tests_they_decide(complete):
+    """Selected by validation, and compared by what was read afterwards."""
+    select = dataclasses.replace(SWEEP.select, test="test_reward")
+    for arm in REWARDS:
+        for seed in range(3):
+            p = toy_point(arm, seed)
+            number = 7 + seed if arm[0] == "b" else 3 + seed
+            begin(complete, read(complete, p.trainer, p.id)).commit(
+                progress={"env_steps": 100},
+                test={"env_steps": [100], "test_reward": [number],
+                      "training_seconds": [2.0]},
+                release=True,
+            )  # fmt: skip
+    row = decided(complete, "B", "A", select=select)
+    assert row == ("It is so.", "supported", row[2], "B: 8 ± 1", "A rate=0.1: 4 ± 1")
+
+
+def test_an_interval_around_zero_leaves_it_open(complete):
+    """1, 2, 3 against 1, 1, 1: more by 1, with t of two freedoms 2.5 either way."""
+    rewards = [Quantity(method=method, at=50) for method in "AB"]
+    assert decided(complete, *rewards)[1] == "open"
+    assert decided(complete, *reversed(rewards))[1] == "open"
+    assert decided(complete, *rewards, are_equal=True)[1] == "not contradicted"
+
+
+def test_that_two_are_equal_is_contradicted_by_either_sign(complete):
+    for pair in (("A", "B"), ("B", "A")):
+        assert decided(complete, *pair, are_equal=True)[1] == "contradicted"
+
+
+def test_one_seed_decides_nothing(complete):
+    row = decided(complete, "A", "B", seeds=1)
+    assert row[1:3] == ("open: one seed has no interval", "–")
+
+
+def test_what_was_not_run_is_said(complete):
+    row = decided(complete, "A", "C")
+    assert row[1] == "open: no configuration of C is complete"
+    row = decided(complete, Quantity(method="A", metric="wait"), "B")
+    assert row[1] == "open: A: wait is no column of its rows"
+
+
+def test_without_a_deviation_the_interval_is_a_point():
+    for found in (
+        intervals.of_pairs([2.0, 2.0, 2.0]),
+        intervals.of_difference([3.0, 3.0], [1.0, 1.0]),
+    ):
+        assert found == (2.0, 2.0, 2.0)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """Of 1,000 draws of three runs each, 95 % within three standard errors."""
+    random = np.random.default_rng(0)
+    hits = []
+    for _ in range(1000):
+        found = intervals.of_difference(random.normal(1, 2, 3), random.normal(0, 1, 3))
+        hits.append(found.low < 1 < found.high)
+    assert 0.93 < np.mean(hits) < 0.985
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"method": ""}, "method = ''"),
+        ({"method": "A", "at": 0}, "at = 0: expected a number above 0"),
+        ({"method": "A", "at": "1"}, "at = '1'"),
+        ({"method": "A", "minus": "half"}, "minus = 'half': expected a metric to take"),
+        ({"method": "A", "last": -1}, "last = -1"),
+        ({"method": "A", "metric": 3}, "metric = 3"),
+    ],
+)
+def test_a_quantity_that_makes_no_sense_is_refused(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        Quantity(**keywords)
+
+
+def test_a_claim_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="less = 3: expected Quantity"):
+        Claim(text="So.", more="A", less=3)
+    with pytest.raises(ValueError, match="claims = "):
+        dataclasses.replace(SWEEP, claims=("So.",))
+
+
+def test_a_claim_about_no_method_of_the_sweep_is_refused(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(ABOUT_NOTHING)
+    with pytest.raises(
+        errors.UserError, match="claims, method 'MB': expected one of: MG"
+    ):
+        planning.choose(str(path), planning.Choice())
+
+
+ABOUT_NOTHING = """
+from bmg_sweeps.sweep import Claim, Method, Scale, Select, Sweep
+
+SWEEP = Sweep(
+    title="Mine",
+    trainer="two_colors_actor_critic",
+    scales={"smoke": Scale(({"seed": 0},), stop={"env_steps": 10})},
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 1}),
+    methods={"MG": Method({}, tuned={})},
+    claims=(Claim(text="So.", more="MG", less="MB"),),
+)
+"""

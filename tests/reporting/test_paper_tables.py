@@ -1,0 +1,390 @@
+"""Tables and panels in the paper's own form, beside its numbers where these compare."""
+
+import csv
+import dataclasses
+import io
+
+import pytest
+import rich.console
+
+from bmg_sweeps import paper
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import store
+from bmg_sweeps.reporting import charts, figures, report
+from bmg_sweeps.reporting import tables as tables_module
+from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.point import Point
+from bmg_sweeps.tracking import runs
+
+SOURCE = "Somebody, Table 7"
+VALUES = {"data": "real"}
+STOP = {"meta_updates": 100, "hours": 2}
+FIRST = {"one": "False", "two": "True"}
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(
+        metric="validation_accuracy",
+        mode="max",
+        budgets={"meta_updates": 2, "hours": 2},
+        test="test_accuracy",
+    ),
+    methods={
+        "B": grid.Method({"kind": "b"}, tuned={"rate": "β", "steps": "K"}),
+        "M": grid.Method(
+            {}, tuned={"rate": "β", "steps": "K", "kind": grid.Symbol("FO", FIRST)}
+        ),
+    },
+    curves=(
+        grid.Best(title="By data", label="accuracy", axis="meta_updates"),
+        grid.Best(title="By K", label="accuracy", axis="meta_updates", by="steps"),
+    ),
+    measures=(
+        grid.Measure(metric="norm", label="ρ", last=60),
+        grid.Measure(metric="meta_updates_per_second", label="speed"),
+    ),
+    shown={"data": "data"},
+    anchors="toy",
+)
+B1, B5, M1 = ("b", 1e-3, 1), ("b", 1e-3, 5), ("one", 1e-4, 1)
+ACCURACIES = {B1: (60.0, 61.0), B5: (50.0, 63.0), M1: (55.0, 58.0)}
+COLUMNS = [
+    "meta_updates",
+    *("B β", "B K", "B validation", "B test"),
+    *("B published β", "B published K", "B published test", "B published Δ"),
+    *("M β", "M K", "M FO", "M validation", "M test"),
+    *("M published β", "M published K", "M published FO"),
+    *("M published test", "M published Δ"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _published(monkeypatch):
+    """Published: B at both budgets and one that we have not, M at the last one."""
+    of_b = {"β": 1e-3, "K": 1}
+    of_m = {"β": 1e-4, "K": 5, "FO": True}
+    anchors = (
+        paper.Anchor("B", 50, 61.4, None, SOURCE, "meta_updates", of_b),
+        paper.Anchor("B", 100, 62.5, None, SOURCE, "meta_updates", of_b | {"K": 5}),
+        paper.Anchor("M", 100, 61.25, None, SOURCE, "meta_updates", of_m),
+        paper.Anchor("B", 150, 63.0, None, SOURCE, "meta_updates", of_b),
+    )
+    measured = (
+        paper.Measured("B", {"β": 1e-3, "K": 5}, "norm", 0.59, 0.03, SOURCE),
+        paper.Measured("M", {"K": 1, "FO": False}, "norm", 0.0002, 5e-6, SOURCE),
+    )
+    monkeypatch.setitem(paper.ANCHORS, "toy", anchors)
+    monkeypatch.setitem(paper.MEASURED, "toy", measured)
+    monkeypatch.setitem(paper.VALUES, "toy", VALUES)
+
+
+def toy_point(arm, seed, **values):
+    kind, rate, steps = arm
+    shown = {"kind": kind, "rate": rate, "steps": steps} | VALUES | values
+    return Point("toy", shown | {"seed": seed})
+
+
+def record(storage, p, accuracies, norms=(9.0, 1.0, 2.0), **provenance):
+    """Commits a point: rows at 40, 50 and 100 meta-updates, evaluated at the last two.
+
+    An hour is 50 meta-updates.
+    """
+    axes = {"meta_updates": [50, 100], "training_seconds": [3600.0, 7200.0]}
+    rows = {"meta_updates": [40, 50, 100], "training_seconds": [2880.0, 3600.0, 7200.0]}
+    store.declare(storage, p.trainer, p.id, "# No gin is read here.\n")
+    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+        progress={"meta_updates": 100, "hours": 2},
+        rows=rows | {"norm": list(norms)},
+        validation=axes | {"validation_accuracy": list(accuracies)},
+        test=axes | {"test_accuracy": [a - 1 for a in accuracies]},
+        provenance={"device": "cpu", "pack_width": 1} | provenance,
+        release=True,
+    )
+
+
+def recorded(storage, sweep=SWEEP, choice=None, **values):
+    """Three configurations with two seeds, the second of them better by 0.5."""
+    points = []
+    for arm, accuracies in ACCURACIES.items():
+        for seed in (0, 1):
+            points.append(toy_point(arm, seed, **values))
+            better = [a + seed / 2 for a in accuracies]
+            record(storage, points[-1], better, norms=(9, 1 + seed, 2 + 2 * seed))
+    choice = planning.Choice(**{"scale": "paper"} | (choice or {}))
+    chosen = planning.Chosen("toy", sweep, tuple(points), STOP, choice)
+    return chosen, *read(storage, chosen)
+
+
+def read(storage, chosen):
+    trained = selection.load(storage, chosen)
+    return trained, selection.tested(storage, chosen, trained)
+
+
+def titled(made, start):
+    """The first table whose title begins so."""
+    return next(table for table in made if table.title.startswith(start))
+
+
+def exact(row):
+    """Numbers in full; the others as they are."""
+    is_estimate = (isinstance(cell, selection.Estimate) for cell in row)
+    return [
+        tables_module.exact(cell) if is_number else cell
+        for cell, is_number in zip(row, is_estimate, strict=True)
+    ]
+
+
+def test_methods_stand_side_by_side_with_what_is_published(storage):
+    """A row a budget: ours and the paper's values by symbol, accuracies and Δ.
+
+    At 50 the best B has K = 1: seeds 60 and 60.5, tests one lower; 0.5 / √2 = 0.354.
+    59.25 − 61.4 = −2.15; at 100: K = 5 and 62.25 − 62.5; M: 57.25 − 61.25.
+    """
+    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy")
+    assert list(table.names) == COLUMNS
+    assert [exact(row) for row in table.rows] == [
+        [
+            *("50", "0.001", "1", "60.250 ± 0.354", "59.250 ± 0.354"),
+            *("0.001", "1", "61.4", "-2.15"),
+            *("0.0001", "1", "False", "55.250 ± 0.354", "54.250 ± 0.354"),
+            *["–"] * 5,
+        ],
+        [
+            *("100", "0.001", "5", "63.250 ± 0.354", "62.250 ± 0.354"),
+            *("0.001", "5", "62.5", "-0.25"),
+            *("0.0001", "1", "False", "58.250 ± 0.354", "57.250 ± 0.354"),
+            *("0.0001", "5", "True", "61.25", "-4"),
+        ],
+        ["150", *["–"] * 4, "0.001", "1", "63", *["–"] * 11],
+    ]
+    assert table.notes[1:] == (
+        "Complete configurations at the budgets: B 2 of 2, M 1 of 1.",
+        f"Published: {SOURCE}. Δ is ours − published.",
+    )
+
+
+def test_an_axis_of_which_nothing_is_published_keeps_its_form(storage):
+    """Rows of one method each, of hours here."""
+    made = report.make(*recorded(storage))
+    table = titled(made, "Best by validation_accuracy for each budget of hours")
+    assert table.columns[:3] == ("hours", "method", "selected")
+    assert table.rows[0][:3] == ("1", "B", "β=0.001 K=1")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "reason"),
+    [
+        ({"choice": {"scale": "lite"}}, "this is scale lite"),
+        ({"choice": {"gin": ("toy.a = 1",)}}, "this is with --gin toy.a = 1"),
+        ({"data": "stand-in"}, "this is with data = stand-in"),
+    ],
+)
+def test_what_is_not_the_papers_does_not_stand_beside_it(storage, keywords, reason):
+    """The form is the same; whatever is published is left out, and a note says why."""
+    chosen, trained, results = recorded(storage, **keywords)
+    made = report.make(chosen, trained, results)
+    table = titled(made, "Best by validation_accuracy")
+    assert list(table.names) == [c for c in COLUMNS if "published" not in c]
+    assert len(table.rows) == 2
+    note = f"Published numbers are left out: {reason}, and does not compare with them."
+    assert note in table.notes
+    assert note in titled(made, "Measures").notes
+    assert "published" not in titled(made, "Measures").columns
+    text = report.comma_separated(chosen, results)
+    assert "published" not in text
+    panels = charts.data(chosen, trained, results)["panels"]
+    assert [panel["published"] for panel in panels] == [[], []]
+
+
+def test_every_table_says_what_its_numbers_are_numbers_of(storage):
+    """Scale, the fields that the sweep shows, seeds, budget and device."""
+    made = report.make(*recorded(storage))
+    about = (
+        "scale paper; data real; seeds 0–1; trained to 100 meta_updates, 2 hours; cpu"
+    )
+    assert {table.about for table in made} == {about}
+    assert about in as_text(made[:1]).splitlines()[0]
+    assert tables_module.markdown(made).count(about) == len(made)
+
+
+def as_text(made):
+    console = rich.console.Console(file=io.StringIO(), width=100)
+    tables_module.text(made, console)
+    return console.file.getvalue()
+
+
+def test_side_by_side_fits_a_wide_terminal(storage):
+    """Groups stand above their first columns, a word a line."""
+    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy")
+    _, _, first, second, third, *_ = as_text([table]).splitlines()
+    assert first.split() == ["B", "B", "M", "M"]
+    assert second.split() == ["published", "published"]
+    assert third.split() == ["meta_updates", *(c.split()[-1] for c in COLUMNS[1:])]
+    assert max(map(len, (first, second, third))) < 200
+
+
+def test_other_forms_have_the_groups_in_the_columns_names(storage):
+    """Markdown and W&B, where no two columns may have one name."""
+    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy")
+    assert f"| {' | '.join(COLUMNS)} |" in tables_module.markdown([table])
+    columns = runs._as_wandb(table).columns
+    assert len(set(columns)) == len(columns)
+    assert set(COLUMNS) <= set(columns)
+
+
+def test_csv_has_the_published_selection_beside_the_best(storage):
+    """In the lines of what was selected, where there is any."""
+    chosen, _, results = recorded(storage)
+    text = io.StringIO(report.comma_separated(chosen, results), newline="")
+    lines = list(csv.DictReader(text))
+    beside = {
+        (line["configuration"], line["budget"]): line["published_configuration"]
+        for line in lines
+        if line["published"]
+    }
+    assert beside == {
+        ("β=0.001 K=1", "50.0"): "β=0.001 K=1",
+        ("β=0.001 K=5", "100.0"): "β=0.001 K=5",
+        ("β=0.0001 K=1 FO=False", "100.0"): "β=0.0001 K=5 FO=True",
+    }
+
+
+def test_measures_are_averaged_over_a_window_and_over_seeds(storage):
+    """Of rows above 40: (1 + 2) / 2 and (2 + 4) / 2, so 2.25 ± 1.061; 100 in 7200 s.
+
+    The published one of M names K and FO alone; of B1 none is published.
+    """
+    table = titled(report.make(*recorded(storage)), "Measures at 100 meta_updates")
+    assert table.names == ("method", "configuration", "ρ ours", "ρ published", "speed")
+    assert [exact(row)[:5] for row in table.rows] == [
+        ["B", "β=0.001 K=1", "2.250 ± 1.061", "–", "0.0139 ± 0.0000"],
+        ["B", "β=0.001 K=5", "2.250 ± 1.061", "0.59 ± 0.03", "0.0139 ± 0.0000"],
+        [
+            *("M", "β=0.0001 K=1 FO=False", "2.250 ± 1.061", "0.0002 ± 5e-06"),
+            "0.0139 ± 0.0000",
+        ],
+    ]
+    assert table.notes[1:] == (
+        f"ρ is norm, mean of the last 60 meta_updates before it; published: {SOURCE}.",
+        "speed is meta_updates_per_second, the last number before it.",
+    )
+
+
+def test_a_row_that_was_not_finite_leaves_a_window_without_a_mean(storage):
+    """And the note says so, once for all configurations of which it holds."""
+    chosen, *_ = recorded(storage)
+    for p in chosen.points:
+        record(storage, p, (60.0, 61.0), norms=(1.0, None, 1.0))
+    table = titled(report.make(chosen, *read(storage, chosen)), "Measures")
+    assert {row[2] for row in table.rows} == {"–"}
+    assert table.notes[-1] == "ρ: norm is not finite (3 configurations)."
+
+
+@pytest.mark.parametrize(
+    ("provenance", "reason"),
+    [
+        (
+            {"pack_width": 4},
+            "speed: ran in a pack of 4, whose hours are not its own (B β=0.001 K=1).",
+        ),
+        (
+            {"device": "H100"},
+            "speed: meta_updates_per_second on H100 and cpu cannot be compared "
+            "(3 configurations).",
+        ),
+    ],
+)
+def test_speeds_of_packs_and_of_two_devices_are_refused(storage, provenance, reason):
+    """As hours are; what is no time is shown all the same."""
+    chosen, *_ = recorded(storage)
+    record(storage, chosen.points[0], (60.0, 61.0), **provenance)
+    table = titled(report.make(chosen, *read(storage, chosen)), "Measures")
+    assert table.rows[0][4] == "–"
+    assert isinstance(table.rows[0][2], selection.Estimate)
+    assert table.notes[-1] == reason
+
+
+def test_a_speed_that_decides_is_refused_as_hours_are(storage):
+    """On two devices nothing is selected by it, on any axis."""
+    rule = dataclasses.replace(SWEEP.select, metric="meta_updates_per_second")
+    chosen, *_ = recorded(storage, dataclasses.replace(SWEEP, select=rule))
+    _, (by_updates, _) = read(storage, chosen)
+    assert by_updates.best[0].estimate.mean == pytest.approx(50 / 3600)
+    record(storage, chosen.points[0], (60.0, 61.0), device="H100")
+    _, (by_updates, _) = read(storage, chosen)
+    assert by_updates.refused.startswith("meta_updates_per_second on H100 and cpu")
+
+
+def test_the_best_of_each_value_of_a_field_have_a_table_and_tests(storage):
+    """At the last budget: B with K = 1 and with 5, M with 1."""
+    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy at")
+    assert table.title == "Best by validation_accuracy at 100 meta_updates, by steps"
+    assert [exact(row) for row in table.rows] == [
+        ["1", "B", "β=0.001 K=1", "61.250 ± 0.354", "60.250 ± 0.354"],
+        ["1", "M", "β=0.0001 K=1 FO=False", "58.250 ± 0.354", "57.250 ± 0.354"],
+        ["5", "B", "β=0.001 K=5", "63.250 ± 0.354", "62.250 ± 0.354"],
+    ]
+
+
+def test_panels_of_the_best_have_the_tests_of_what_was_selected(storage):
+    """By budget, with what is published; and by the values of a field, K."""
+    chosen, trained, results = recorded(storage)
+    by_data, by_k = charts.data(chosen, trained, results)["panels"]
+    b, m = by_data["attained"]
+    assert (b["method"], b["at"], b["means"]) == ("B", [50, 100], [59.25, 62.25])
+    assert b["deviations"] == pytest.approx([0.5 / 2**0.5] * 2)
+    assert (m["method"], m["means"]) == ("M", [54.25, 57.25])
+    assert [(a["method"], a["at"]) for a in by_data["published"]] == [
+        ("B", 50), ("B", 100), ("M", 100), ("B", 150)]  # fmt: skip
+    assert (by_k["below"], by_k["published"]) == ("K", [])
+    assert [(one["at"], one["means"]) for one in by_k["attained"]] == [
+        (["1", "5"], [60.25, 62.25]),
+        (["1"], [57.25]),
+    ]
+    assert figures.draw(chosen, trained, results).startswith(b"\x89PNG")
+
+
+def test_a_curve_of_validations_has_no_published_tests_on_it(storage):
+    """They are of the test, which this is not; the panel of the best has them."""
+    panel = grid.Curve(title="V", metric="validation_accuracy", label="accuracy")
+    sweep = dataclasses.replace(SWEEP, curves=(panel,))
+    data = charts.data(*recorded(storage, sweep))
+    assert data["axes"][0]["panels"][0]["lines"]
+    assert data["axes"][0]["panels"][0]["published"] == []
+
+
+def test_the_speed_of_a_pack_is_not_drawn(storage):
+    """It is not its points' own; that of the others is."""
+    panel = grid.Curve(title="S", metric="meta_updates_per_second", label="steps/s")
+    chosen, *_ = recorded(storage, dataclasses.replace(SWEEP, curves=(panel,)))
+    for p in chosen.points[:2]:
+        record(storage, p, (60.0, 61.0), pack_width=2)
+    lines = charts.data(chosen, *read(storage, chosen))["axes"][0]["panels"][0]["lines"]
+    assert sorted(lines) == [1, 2]
+
+
+def test_the_table_of_every_configuration_has_few_enough_columns(storage):
+    """Of 30 budgets every third, from the last one back; a note says so."""
+    rule = dataclasses.replace(SWEEP.select, budgets={"meta_updates": 30})
+    made = report.make(*recorded(storage, dataclasses.replace(SWEEP, select=rule)))
+    table = titled(made, "validation_accuracy of every")
+    assert table.columns[-2:] == ("90", "100")
+    assert len(table.columns) == 2 + 10
+    assert table.notes == ("At 10 of 30 budgets; CSV has all of them.",)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "text"),
+    [(0.000213, 5e-6, "0.000213 ± 0.000005"), (0.05, None, "0.0500"), (0, 0, "0.000")],
+)
+def test_small_numbers_keep_three_digits(mean, deviation, text):
+    """A meta-gradient's variance is 0.0002."""
+    assert tables_module.exact(selection.Estimate(mean, deviation)).startswith(text)
+
+
+def test_small_budgets_are_told_apart():
+    """Of the smoke scale, in hours."""
+    written = [tables_module.amount(hours) for hours in (0.001, 0.002, 0.5, 24)]
+    assert written == ["0.001", "0.002", "0.50", "24"]

@@ -1,0 +1,503 @@
+"""Tables and figures say what the records say, in every form that they are written."""
+
+import csv
+import dataclasses
+import io
+import itertools
+import re
+
+import numpy as np
+import pytest
+import rich.console
+from matplotlib import image
+
+from bmg_sweeps import paper
+from bmg_sweeps.analysis import selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import store
+from bmg_sweeps.reporting import figures, report, tables
+from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.point import Point
+
+BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
+LITERAL = "[red]a|b[/red] [/x]"
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(metric="reward", mode="max", budgets={"env_steps": 2}),
+    methods={
+        "A": grid.Method({"kind": "a"}, tuned={"rate": "rate"}),
+        "B": grid.Method({"kind": "b"}, tuned={"rate": "rate"}),
+    },
+    curves=(
+        grid.Curve(title="Reward", metric="reward", label="reward"),
+        grid.Curve(title="Weight", metric="weight", label="ε"),
+    ),
+    anchors="toy",
+)
+BUDGETS = (50, 100)
+A1, A2, B = (("a", 0.1), ("a", 0.2), ("b", 0.1))
+REWARDS = {  # At both budgets, for each of two seeds.
+    A1: ([1, 1000], [3, 1200]),
+    A2: ([0.5, 500], [0.25, 700]),
+    B: ([7, 9], [8, 12]),
+}
+
+
+@pytest.fixture(autouse=True)
+def anchors(monkeypatch):
+    """Published: A's number at the last budget, and of B's method at another one."""
+    published = (
+        paper.Anchor("A", 100, 1240.0, 90.0, "Somebody [b], Table 1"),
+        paper.Anchor("B", 75, 5.5, None, "Somebody, Table 2"),
+    )
+    monkeypatch.setitem(paper.ANCHORS, "toy", published)
+
+
+def toy_point(arm, seed):
+    kind, rate = arm
+    return Point("toy", {"kind": kind, "rate": rate, "seed": seed})
+
+
+def record(storage, p, rewards, provenance=None, **keywords):
+    """Commits a point that has trained to the last budget."""
+    rows = {
+        "env_steps": list(BUDGETS),
+        "reward": rewards,
+        "weight": [0.5, 0.25],
+        "training_seconds": [1.0, 2.0],
+    }
+    provenance = {"revision": "abc", "device": "cpu", "threads": 1} | (provenance or {})
+    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+        **{"progress": {"env_steps": 100, "hours": 2 / 3600}, "rows": rows} | keywords,
+        provenance=provenance,
+        release=True,
+    )
+
+
+def load(storage, sweep=SWEEP, arms=tuple(REWARDS)):
+    points = tuple(toy_point(arm, seed) for arm in arms for seed in (0, 1))
+    choice = planning.Choice(scale="paper")
+    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
+    return chosen, selection.load(storage, chosen)
+
+
+@pytest.fixture
+def complete(storage):
+    """A storage in which every point is done."""
+    for arm, by_seed in REWARDS.items():
+        for seed, rewards in enumerate(by_seed):
+            record(storage, toy_point(arm, seed), rewards)
+    return storage
+
+
+def results(chosen, trained):
+    return list(selection.at_budgets(chosen, trained).values())
+
+
+def with_results(storage, sweep):
+    chosen, trained = load(storage, sweep)
+    return chosen, results(chosen, trained)
+
+
+def make(chosen, trained):
+    return report.make(chosen, trained, results(chosen, trained))
+
+
+def draw(chosen, trained):
+    return figures.draw(chosen, trained, results(chosen, trained))
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are drawn, in order."""
+    figures_drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", figures_drawn.append)
+    return figures_drawn
+
+
+@pytest.fixture
+def made(complete):
+    """The tables without that of the methods, which has tests of its own."""
+    return without_methods(make(*load(complete)))
+
+
+def without_methods(made):
+    return [table for table in made if not table.title.startswith("Methods")]
+
+
+def shown(table):
+    """A table's rows with numbers in full, as the file formats write them."""
+    return tuple(
+        tuple(tables.exact(c) if isinstance(c, selection.Estimate) else c for c in row)
+        for row in table.rows
+    )
+
+
+@pytest.fixture
+def partial(storage):
+    """Tables of a storage in which a seed of A1 failed, and B has not been run."""
+    for seed, rewards in enumerate(REWARDS[A2]):
+        record(storage, toy_point(A2, seed), rewards)
+    failure = {"type": "ValueError", "message": LITERAL, "frames": [], "tries": 2}
+    record(storage, toy_point(A1, 0), REWARDS[A1][0])
+    record(
+        storage,
+        toy_point(A1, 1),
+        REWARDS[A1][1],
+        progress={"env_steps": 60},
+        failure=failure | {"kind": "failed"},
+    )
+    return without_methods(make(*load(storage)))
+
+
+def test_the_best_table_has_the_records_numbers(made):
+    """Sample deviations of two numbers are |a − b| / √2.
+
+    A1 at 50: mean 2, 2 / √2 = 1.414; at 100: 1100, 200 / √2 = 141, and from 1000 on
+    without decimals. B at 50: 7.5, 1 / √2 = 0.707; at 100: 10.5, 3 / √2 = 2.121. A
+    published number stands in the rows of its own method and budget: there is one.
+    """
+    assert made[0].columns == (
+        "env_steps",
+        "method",
+        "selected",
+        "reward",
+        "points",
+        "complete",
+        "published",
+        "Δ",
+    )
+    assert shown(made[0]) == (
+        ("50", "A", "rate=0.1", "2.000 ± 1.414", "2", "2 / 2", "–", "–"),
+        ("50", "B", "rate=0.1", "7.500 ± 0.707", "2", "1 / 1", "–", "–"),
+        ("100", "A", "rate=0.1", "1,100 ± 141", "2", "2 / 2", "1,240 ± 90", "-140"),
+        ("100", "B", "rate=0.1", "10.500 ± 2.121", "2", "1 / 1", "–", "–"),
+    )
+
+
+def test_the_notes_say_what_is_published_at_which_budget(made):
+    """Every published number, with its source, whatever was trained."""
+    assert made[0].notes[1:] == (
+        "Published, at 100 env_steps: A 1,240 ± 90 (Somebody [b], Table 1).",
+        "Published, at 75 env_steps: B 5.500 (Somebody, Table 2).",
+    )
+
+
+def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
+    """Trained to 50, whose two budgets are 25 and 50, nothing compares with 100."""
+    chosen, trained = load(complete)
+    chosen = dataclasses.replace(chosen, stop={"env_steps": 50})
+    assert {row[-1] for row in make(chosen, trained)[0].rows} == {"–"}
+
+
+def test_every_configuration_has_a_row_with_all_budgets(made):
+    """A2: means 0.375 and 600, deviations 0.25 / √2 = 0.177 and 200 / √2 = 141.421."""
+    assert made[1].columns == ("method", "configuration", "50", "100")
+    assert shown(made[1]) == (
+        ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141"),
+        ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421"),
+        ("B", "rate=0.1", "7.500 ± 0.707", "10.500 ± 2.121"),
+    )
+
+
+def test_configurations_that_are_described_alike_keep_their_rows(complete):
+    """A sweep's `tuned` forgot the rate: A1 and A2 differ in what is not shown."""
+    methods = {"A": grid.Method({"kind": "a"}, tuned={"kind": "kind"})}
+    chosen, trained = load(complete, dataclasses.replace(SWEEP, methods=methods))
+    rows = shown(without_methods(make(chosen, trained))[1])
+    of_a = [row for row in rows if row[0] == "A"]
+    assert [row[-1] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
+
+
+def test_what_is_complete_is_not_left_out(made):
+    """Then there is no table of what is."""
+    titles = [table.title.partition(",")[0] for table in made]
+    assert titles == [
+        "Best by reward for each budget of env_steps",
+        "reward of every configuration",
+        "Provenance",
+    ]
+
+
+def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
+    """A1 has passed 50 and not 100; of B nothing is there."""
+    assert partial[2].columns == ("method", "configuration", "budget", "why")
+    assert sorted(partial[2].rows) == [
+        ("A", "rate=0.1", "100", f"seed 1: failed (ValueError: {LITERAL})"),
+        ("B", "rate=0.1", "50", "seed 0: not run"),
+    ]
+    assert shown(partial[1])[0] == ("A", "rate=0.1", "2.000 ± 1.414", "–")
+    considered = [(row[0], row[1], row[5]) for row in partial[0].rows]
+    assert considered == [("50", "A", "2 / 2"), ("100", "A", "1 / 2")]
+
+
+def test_the_provenance_is_that_of_the_records(made):
+    """Each point trained for 2 s."""
+    assert made[-1].rows == (
+        ("points with a record", "6 of 6"),
+        ("code revision", "abc"),
+        ("device", "cpu"),
+        ("threads", "1"),
+        ("points in a pack", "1"),
+        ("training seconds a point", "2, median"),
+        ("evaluation seconds", "–"),
+        ("compile seconds", "–"),
+    )
+    assert made[-1].notes == ()
+
+
+def test_mixed_code_revisions_are_noted(complete):
+    """One point was made by another commit, on another device."""
+    other = {"revision": "def+dirty", "device": "H100"}
+    record(complete, toy_point(B, 1), [8, 12], provenance=other)
+    table = make(*load(complete))[-1]
+    assert table.rows[1:3] == (
+        ("code revision", "abc, def+dirty"),
+        ("device", "H100, cpu"),
+    )
+    assert table.notes == ("Code revisions are mixed.", "Devices are mixed.")
+
+
+def test_without_a_record_there_are_tables_still(storage):
+    """Everything is left out, and nothing is known."""
+    best, scores, left_out, provenance = make(*load(storage))
+    assert (best.rows, scores.rows) == ((), ())
+    assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
+    assert [row[1] for row in provenance.rows] == ["0 of 6", *["–"] * 7]
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "short", "exact"),
+    [
+        (1_774_099.4, 60_321.0, "1.77M ± 60.3k", "1,774,099 ± 60,321"),
+        (-9_312.0, None, "-9.31k", "-9,312"),
+        (0.27641, 0.0012, "0.276 ± 0.0012", "0.276 ± 0.001"),
+        (2.5e9, 0.0, "2.5G ± 0", "2,500,000,000 ± 0"),
+        (999_600.0, None, "1M", "999,600"),
+    ],
+)
+def test_an_estimate_is_written_short_or_exactly(mean, deviation, short, exact):
+    """Three digits for the terminal, all of them for files."""
+    estimate = selection.Estimate(mean, deviation)
+    assert (tables.short(estimate), tables.exact(estimate)) == (short, exact)
+
+
+def parse_markdown(text):
+    """Titles, and rows of cells with the columns first; escaped pipes are pipes."""
+    made = []
+    for line in text.splitlines():
+        if line.startswith("### "):
+            made.append((line.removeprefix("### "), []))
+        elif line.startswith("|") and "---" not in line:
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            made[-1][1].append(tuple(c.strip().replace("\\|", "|") for c in cells))
+    return made
+
+
+def test_markdown_reads_back_as_the_same_cells(partial):
+    """A pipe in a message does not end its cell."""
+    expected = [(t.title, [t.columns, *shown(t)]) for t in partial]
+    assert parse_markdown(tables.markdown(partial)) == expected
+
+
+def test_csv_has_every_score_in_full(complete):
+    """One line for each configuration and budget; the best of each method is marked.
+
+    A method's cells are empty for what tunes another one alone.
+    """
+    tuned_by_kind = grid.Method({"kind": "b"}, tuned={"kind": "κ"})
+    methods = dict(SWEEP.methods) | {"B": tuned_by_kind}
+    sweep = dataclasses.replace(SWEEP, methods=methods)
+    text = report.comma_separated(*with_results(complete, sweep))
+    head, *lines = csv.reader(io.StringIO(text, newline=""))
+    assert head == ["method", "configuration", "rate", "kind", "axis", "budget",
+                    "reward", "deviation", "points", "is_best", "published",
+                    "published_deviation", "published_configuration"]  # fmt: skip
+    published = [line[10:] for line in lines]  # A's best at 100 alone has a number.
+    assert published[3] == ["1240.0", "90.0", ""]
+    assert [i for i, cells in enumerate(published) if any(cells)] == [3]
+    described = [line.pop(1) for line in lines]
+    assert described[:3] == ["rate=0.1", "rate=0.2", "κ=b"]
+    lines = [line[:9] for line in lines]
+    assert {line.pop(3) for line in lines} == {"env_steps"}
+    deviations = [float(line.pop(5)) for line in lines]
+    assert lines == [
+        ["A", "0.1", "", "50.0", "2.0", "2", "True"],
+        ["A", "0.2", "", "50.0", "0.375", "2", "False"],
+        ["B", "", "b", "50.0", "7.5", "2", "True"],
+        ["A", "0.1", "", "100.0", "1100.0", "2", "True"],
+        ["A", "0.2", "", "100.0", "600.0", "2", "False"],
+        ["B", "", "b", "100.0", "10.5", "2", "True"],
+    ]
+    # |a − b| / √2, as above.
+    assert np.array(deviations) * 2**0.5 == pytest.approx([2, 0.25, 1, 200, 200, 3])
+
+
+def as_text(made):
+    console = rich.console.Console(file=io.StringIO(), width=100)
+    tables.text(made, console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("fixture", ["made", "partial"])
+def test_text_contains_every_cell_title_and_note(fixture, request):
+    """Literally, though rich gives brackets a meaning; lines may be broken anywhere."""
+    made = request.getfixturevalue(fixture)
+    text = as_text(made)
+    for table in made:
+        assert table.title in text
+        for cell in (cell for row in table.rows for cell in row):
+            is_number = isinstance(cell, selection.Estimate)
+            assert (tables.short(cell) if is_number else cell) in text
+        for note in table.notes:
+            assert note in " ".join(text.split())
+
+
+def test_text_writes_no_emoji():
+    """In an error message, `:b:` is as likely a slice."""
+    table = tables.Table("T [:b:]", ("c [:b:]",), (("x [:b:]",),), ("n [:b:]",))
+    assert as_text([table]).count(":b:") == 4
+
+
+@pytest.mark.parametrize("part", ["title", "columns"])
+def test_text_writes_titles_and_columns_literally_too(part):
+    """A user's sweep may be titled "[draft] Toy", or its metric be "reward[0]"."""
+    table = tables.Table("Toy", ("what",), (("x",),))
+    new = {"title": "[draft] Toy", "columns": ("[a] what",)}[part]
+    text = as_text([dataclasses.replace(table, **{part: new})])
+    assert (new if part == "title" else new[0]) in text
+
+
+def test_fresh_seeds_are_compared_with_what_was_selected(complete):
+    """A1 was run again on one seed, B has failed."""
+    chosen, trained = load(complete)
+    before = selection.select(SWEEP, trained, "env_steps", [100]).best
+    fresh = toy_point(A1, 7), toy_point(B, 7)
+    record(complete, fresh[0], [1, 900])
+    again = planning.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
+    after = selection.select(SWEEP, selection.load(complete, again), "env_steps", [100])
+    table = report.comparison(chosen, before, after)
+    assert table.title == "reward at 100 env_steps"
+    assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
+    assert [row[2:] for row in shown(table)] == [
+        ("1,100 ± 141", "2", "900.000", "1"),
+        ("10.500 ± 2.121", "2", "seed 7: not run", "–"),
+    ]
+
+
+def blue_pixels(png):
+    """Counts them, by panel; the file is a PNG that matplotlib reads."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    pixels = np.round(255 * image.imread(io.BytesIO(png))[..., :3])
+    is_blue = np.all(pixels == BLUE, axis=-1)
+    return [int(half.sum()) for half in np.split(is_blue, 2, axis=1)]
+
+
+@pytest.mark.parametrize(
+    "window", [{"until": 80}, {"last": 40}, {"until": 80, "last": 40}]
+)
+def test_a_panel_shows_the_rows_of_its_window(complete, window):
+    """The first panel has the rows of 50 and 100, between them a line.
+
+    Up to 80, or within the last 40 steps, one row is left, and the legend's line.
+    """
+    curve = grid.Curve(title="Reward", metric="reward", label="reward")
+    curves = curve, dataclasses.replace(curve, **window)
+    sweep = dataclasses.replace(SWEEP, curves=curves)
+    whole, part = blue_pixels(draw(*load(complete, sweep)))
+    assert whole > part > 0
+
+
+def test_without_rows_there_are_empty_panels(storage):
+    """A report before the first launch has a figure all the same."""
+    assert blue_pixels(draw(*load(storage))) == [0, 0]
+
+
+def test_a_number_that_was_not_finite_is_not_drawn(complete):
+    """A gap in the first panel, since a line needs two numbers; the rest is drawn."""
+    whole = blue_pixels(draw(*load(complete)))
+    record(complete, toy_point(A1, 1), [None, 1200])
+    gap = blue_pixels(draw(*load(complete)))
+    assert 0 < gap[0] < whole[0]
+    assert gap[1] == whole[1]
+
+
+def test_a_sweep_without_curves_can_be_drawn(complete):
+    """`curves` is empty unless said otherwise."""
+    sweep = dataclasses.replace(SWEEP, curves=())
+    assert draw(*load(complete, sweep)).startswith(b"\x89PNG")
+
+
+def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
+    """Of B nothing is blue; the range of A is an area, in a lighter blue."""
+    curve = grid.Curve(title="Range", metric="reward", label="reward", to="weight")
+    other = dataclasses.replace(curve, methods=("B",))
+    line = dataclasses.replace(curve, to=None)
+    areas = []
+    for panels in ((curve, other), (line, other)):
+        png = draw(*load(complete, dataclasses.replace(SWEEP, curves=panels)))
+        pixels = np.round(255 * image.imread(io.BytesIO(png))[..., :3])
+        is_blueish = (pixels[..., 2] - pixels[..., 0] > 40) & (pixels[..., 0] < 200)
+        areas.append([half.sum() for half in np.split(is_blueish, 2, axis=1)])
+    assert areas[0][0] > 3 * areas[1][0]
+
+
+def test_panels_of_one_label_have_one_scale(complete, drawn):
+    """B's rewards, 7 to 12, are drawn on the scale of A's, to 1,200; weights are not.
+
+    Four panels are two rows of two.
+    """
+    curve = grid.Curve(title="Reward", metric="reward", label="reward")
+    weight = grid.Curve(title="Weight", metric="weight", label="weight")
+    of_b = dataclasses.replace(curve, methods=("B",))
+    shown = (curve, of_b, weight, weight)
+    draw(*load(complete, dataclasses.replace(SWEEP, curves=shown)))
+    panels = drawn[0].axes
+    assert panels[0].get_ylim() == panels[1].get_ylim()
+    assert panels[0].get_ylim() != panels[2].get_ylim()
+    (top, right, below, _) = (panel.get_position() for panel in panels)
+    assert top.y0 == right.y0 > below.y1
+    assert top.x0 == below.x0
+
+
+def test_no_two_of_many_lines_look_the_same(storage, drawn):
+    """Seven colors, and a dash for each round of them."""
+    kinds = "abcdefghijklmnop"
+    arms = [(kind, 0.1) for kind in kinds]
+    for arm, seed in itertools.product(arms, (0, 1)):
+        record(storage, toy_point(arm, seed), [1, 2])
+    methods = {kind: grid.Method({"kind": kind}, tuned={}) for kind in kinds}
+    draw(*load(storage, dataclasses.replace(SWEEP, methods=methods), arms))
+    lines = drawn[0].axes[0].get_lines()
+    styles = {(line.get_color(), line.get_linestyle()) for line in lines}
+    assert len(styles) == len(lines) == len(kinds)
+
+
+def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(complete, drawn):
+    chosen, trained = load(complete)
+    draw(chosen, trained)
+    of_one_rate = [one for one in trained if one.point.values.get("rate") != 0.2]
+    draw(chosen, of_one_rate)
+    titles = [figure.get_suptitle() for figure in drawn]
+    assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
+
+
+def test_a_legend_counts_the_seeds_of_a_line(complete, drawn):
+    chosen, trained = load(complete)
+    draw(chosen, trained)
+    points = tuple(p for p in chosen.points if p.values["seed"] == 0)
+    of_one_seed = [one for one in trained if one.point.values["seed"] == 0]
+    draw(dataclasses.replace(chosen, points=points), of_one_seed)
+    labels = [f.axes[0].get_lines()[0].get_label() for f in drawn]
+    assert labels == ["A rate=0.1, 2 seeds", "A rate=0.1, 1 seed"]
+
+
+def test_a_method_of_one_configuration_has_its_name_alone(complete):
+    """Where nothing tells its configurations apart."""
+    method = grid.Method(SWEEP.methods["A"].values, tuned={})
+    sweep = dataclasses.replace(SWEEP, methods=SWEEP.methods | {"A": method})
+    values = load(complete, sweep)[1][0].point.values
+    assert grid.name(sweep, values) == "A"
+    assert grid.name(SWEEP, values).startswith("A ")

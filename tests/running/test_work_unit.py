@@ -1,0 +1,276 @@
+"""The loop: a seed fixes everything, and neither kills nor neighbours change it."""
+
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from toy_points import STOP, assert_same, declare, outcome, run, stop_after
+
+from bmg_sweeps.records import store
+from bmg_sweeps.running import pack, programs
+
+pytestmark = pytest.mark.usefixtures("toy")
+
+
+def test_a_point_trains_to_its_stop_rule_and_leaves_its_rows(storage):
+    """Rows at every fifth step, each once, with the time that training took."""
+    assert run(storage, declare(storage, "a")) == "done"
+    rows = store.rows(storage, store.read(storage, "toy_trainer", "a"))
+    assert rows["env_steps"] == list(range(5, 61, 5))
+    assert rows["training_seconds"] == sorted(rows["training_seconds"])
+    assert run(storage, "a") == "done"
+    assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 1
+
+
+def test_a_float32_is_written_with_its_own_digits_and_read_back_exactly(storage):
+    """The rows hold the numbers themselves, not roundings of them."""
+    run(storage, declare(storage, "a"))
+    state, rows, *_ = outcome(storage, "a")
+    assert np.float32(rows["reward"][-1]) == np.sum(state[0])
+
+
+def test_a_seed_fixes_everything(storage):
+    """Same seed, same bits; another seed, other rows."""
+    for point_id, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(storage, declare(storage, point_id, seed=seed))
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+    assert outcome(storage, "a")[1] != outcome(storage, "c")[1]
+
+
+def test_no_point_leaves_anything_to_the_next(storage):
+    """A, B, A in one process: the same numbers twice, and B's own between them."""
+    for point_id, rate in (("a", 0.1), ("b", 2.0), ("c", 0.1)):
+        run(storage, declare(storage, point_id, rate=rate))
+    assert_same(outcome(storage, "a"), outcome(storage, "c"))
+    a, b = outcome(storage, "a")[1]["reward"], outcome(storage, "b")[1]["reward"]
+    np.testing.assert_allclose(b, np.multiply(a, 20), rtol=1e-5)
+
+
+def test_a_field_that_is_not_bound_is_not_the_last_points(storage):
+    """Gin's bindings are global; a text that forgets one must fail, not inherit it."""
+    run(storage, declare(storage, "a"))
+    text = store.gin_text(storage, "toy_trainer", "a").replace("toy_trainer.rate", "#")
+    store.declare(storage, "toy_trainer", "b", text)
+    assert run(storage, "b") == "failed"
+    assert "rate" in store.read(storage, "toy_trainer", "b").failure["message"]
+
+
+def test_a_point_of_a_known_structure_compiles_nothing(storage):
+    """By JAX's own count, from the second point of a structure on."""
+    compilations = []
+
+    def listen(event, duration, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compilations.append(duration)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        run(storage, declare(storage, "a", width=9))
+        assert compilations
+        compilations.clear()
+        run(storage, declare(storage, "b", width=9, rate=0.7, seed=3))
+        assert not compilations
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_points_of_one_structure_compile_once(storage):
+    """Rates, seeds and flags are data; only the width is another program."""
+    for point_id, values in {
+        "a": {"width": 7},
+        "b": {"width": 7, "rate": 0.5, "seed": 9},
+        "c": {"width": 7, "nan_at": 1000},
+        "d": {"width": 8},
+    }.items():
+        run(storage, declare(storage, point_id, **values))
+    records = [store.read(storage, "toy_trainer", i) for i in "abcd"]
+    assert [r.provenance["compilations"] for r in records] == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 3])
+def test_a_stopped_point_goes_on_to_the_same_bits(storage, chunks):
+    """Commit, leave, come back: nothing tells it from an undisturbed run."""
+    run(storage, declare(storage, "a"))
+    declare(storage, "b")
+    assert run(storage, "b", should_stop=stop_after(chunks)) == "missing"
+    assert outcome(storage, "b")[1].get("env_steps", []) == list(
+        range(5, 10 * chunks + 1, 5)
+    )
+    assert run(storage, "b") == "done"
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
+    """A process that dies without a word: the next attempt ends with the same bits."""
+    run(storage, declare(storage, "a"))
+    declare(storage, "b")
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
+    chunks = iter(range(5))  # Asked before the attempt, and after 0 … 3 chunks.
+
+    def die():
+        if next(chunks, None) is None:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        run(storage, "b", should_stop=die)
+    monkeypatch.setattr(store, "_may_live", lambda lease: False)
+    assert store.read(storage, "toy_trainer", "b").progress["env_steps"] == 30
+    assert run(storage, "b") == "done"
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_longer_stop_rule_continues_the_record(storage):
+    """20 steps and then 60 are the same as 60."""
+    run(storage, declare(storage, "a"))
+    declare(storage, "b")
+    run(storage, "b", {"env_steps": 20})
+    run(storage, "b")
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_point_that_raises_is_tried_again_from_its_checkpoint(storage, toy):
+    """One exception costs one try; the numbers are those of a calm run."""
+    run(storage, declare(storage, "a"))
+    toy.FAILURES.append(RuntimeError("lost the node"))
+    assert run(storage, declare(storage, "b")) == "done"
+    assert store.read(storage, "toy_trainer", "b").failure is None
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_point_that_keeps_raising_fails_with_its_reason(storage, toy):
+    """Type, first line and last frames; further launches leave it alone."""
+    toy.FAILURES += [RuntimeError("no luck\nsecond line")] * store.TRIES
+    assert run(storage, declare(storage, "a")) == "failed"
+    failure = store.read(storage, "toy_trainer", "a").failure
+    assert (failure["type"], failure["message"]) == ("RuntimeError", "no luck")
+    assert "toy_trainer.py" in failure["frames"][-1]
+    assert "/" not in "".join(failure["frames"])
+    assert run(storage, "a") == "failed"
+    assert run(storage, "a", retry=True) == "done"
+
+
+def test_a_point_that_fails_keeps_what_it_had_reached(storage, toy, monkeypatch):
+    """Its rows count up to there: the progress is that of the last commit."""
+    advance, chunks = pack.Lane.advance, iter(range(2))
+
+    def fail_on_the_third_chunk(lane, *arguments):
+        if next(chunks, None) is None:
+            raise RuntimeError("late")
+        advance(lane, *arguments)
+
+    monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(pack.Lane, "advance", fail_on_the_third_chunk)
+    assert run(storage, declare(storage, "a")) == "failed"
+    record = store.read(storage, "toy_trainer", "a")
+    assert record.progress["env_steps"] == 20
+    assert outcome(storage, "a")[1]["env_steps"][-1] == 20
+
+
+def test_a_point_that_fails_does_not_disturb_the_next(storage, toy):
+    """Its neighbour in the process trains as if alone."""
+    run(storage, declare(storage, "a"))
+    toy.FAILURES += [MemoryError()] * store.TRIES
+    run(storage, declare(storage, "b"))
+    run(storage, declare(storage, "c"))
+    assert_same(outcome(storage, "a"), outcome(storage, "c"))
+
+
+def test_a_point_that_turns_nan_is_a_result(storage):
+    """It is recorded with the step and what was lost, and is not tried again."""
+    launch = {"code": "abc"}
+    declare(storage, "a", nan_at=20)
+    assert run(storage, "a", launch=launch) == "diverged"
+    record = store.read(storage, "toy_trainer", "a")
+    assert "reward is not finite" in record.failure["message"]
+    assert outcome(storage, "a")[1]["reward"][-1] is None
+    assert run(storage, "a", launch=launch) == "diverged"
+    assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 1
+    assert run(storage, "a", launch={"code": "other"}) == "diverged"
+    assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 2
+
+
+def test_a_point_that_turns_nan_in_its_last_chunk_is_not_done(storage):
+    """The chunk that lost it does not count: 50 of 60 steps, and no score beyond."""
+    assert run(storage, declare(storage, "a", nan_at=55)) == "diverged"
+    record = store.read(storage, "toy_trainer", "a")
+    assert record.progress["env_steps"] == 50
+    assert store.status(record, STOP) == "diverged"
+
+
+def test_a_launch_that_was_stopped_begins_nothing(storage):
+    """Trials that were still waiting leave no record, and no attempt."""
+    assert run(storage, declare(storage, "a"), should_stop=lambda: True) == "missing"
+    assert store.read(storage, "toy_trainer", "a").manifest == {}
+
+
+def test_folders_in_a_message_stay_on_the_machine(storage, toy):
+    """A record names the file that was missing, not where its user keeps it."""
+    toy.FAILURES += [FileNotFoundError("no '/home/me/data/x.npz'")] * store.TRIES
+    run(storage, declare(storage, "a"))
+    failure = store.read(storage, "toy_trainer", "a").failure
+    assert failure["message"] == "no 'x.npz'"
+
+
+def test_a_truncated_checkpoint_restarts_its_point(storage):
+    """Damage costs the work, not the point; the record says that it happened."""
+    run(storage, declare(storage, "a"))
+    run(storage, declare(storage, "b"), {"env_steps": 20})
+    path = next(pathlib.Path(storage.path("toy_trainer", "b")).glob("state-*"))
+    path.write_bytes(path.read_bytes()[:100])
+    assert run(storage, "b") == "done"
+    restarted = store.read(storage, "toy_trainer", "b").provenance["restarted"]
+    assert path.name in restarted
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_checkpoint_of_other_code_restarts_its_point(storage):
+    """Arrays that do not fit the state are not forced into it."""
+    run(storage, declare(storage, "a"))
+    declare(storage, "b")
+    attempt = store.begin(storage, store.read(storage, "toy_trainer", "b"))
+    attempt.commit(
+        progress={"env_steps": 20},
+        state=[np.zeros(4, np.float32), np.zeros(2, np.uint32), np.int32(20)],
+        rows={"env_steps": [20], "training_seconds": [1.0]},
+        release=True,
+    )
+    assert run(storage, "b") == "done"
+    assert (
+        "does not fit"
+        in store.read(storage, "toy_trainer", "b").provenance["restarted"]
+    )
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_point_that_another_process_holds_is_left_alone(storage):
+    """Busy is not a failure."""
+    declare(storage, "a")
+    store.begin(storage, store.read(storage, "toy_trainer", "a"))
+    assert run(storage, "a") == "busy"
+
+
+def test_an_axis_that_the_trainer_does_not_count_is_named(storage):
+    """A stop rule that could never be met is an error, not a run without end."""
+    declare(storage, "a")
+    assert run(storage, "a", {"frames": 10}) == "failed"
+    message = store.read(storage, "toy_trainer", "a").failure["message"]
+    assert message == "stop rule frames: expected one of the axes env_steps, hours"
+
+
+def test_a_stop_rule_holds_on_each_of_its_axes(storage):
+    """Sixty steps are done in no time; a second of training takes many more."""
+    stop = {"env_steps": 60, "hours": 0.2 / 3600}
+    assert run(storage, declare(storage, "a"), stop) == "done"
+    progress = store.read(storage, "toy_trainer", "a").progress
+    assert progress["env_steps"] > 60
+    assert progress["hours"] >= 0.2 / 3600
+
+
+def test_typed_keys_survive_a_checkpoint(storage):
+    """A key is stored as its data and comes back as a key."""
+    state = {"key": jax.random.key(7), "x": np.float32([1, 2])}
+    shapes = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, state))
+    back = programs.unflatten(programs.flatten(state), shapes)
+    assert jax.random.normal(back["key"]) == jax.random.normal(state["key"])
