@@ -18,7 +18,7 @@ import time
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps.running import pack, work_unit
+from bmg_sweeps.running import binding, pack
 from bmg_sweeps.sweep import point
 
 _SIZE, _FILTERS, _TASKS, _IMAGES = 84, 32, 4, 25
@@ -59,8 +59,8 @@ def main() -> None:
 def _measure(values: dict, repeats: int) -> tuple[float, float, int]:
     """Seconds of a meta-update and of compiling, and bytes beside the arguments."""
     fixed = {"record_interval": 1, "evaluation_interval": 1, "data_set": "glyphs"}
-    gin_text = point.gin_text(point.resolve("few_shot", fixed | values))
-    module, config = work_unit.bind("few_shot", gin_text)
+    gin_text = point.resolve("few_shot", fixed | values).gin_text()
+    module, config = binding.bind("few_shot", gin_text)
     config, key = pack.as_arrays(config), jax.random.key(0)
     shape = (8, 50, _SIZE, _SIZE, 3)
     source = {"train": jax.random.randint(key, shape, 0, 256).astype(jnp.uint8)}

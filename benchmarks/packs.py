@@ -12,7 +12,7 @@ import time
 
 import jax
 
-from bmg_sweeps.running import pack, programs, work_unit
+from bmg_sweeps.running import binding, pack, programs
 from bmg_sweeps.sweep import point
 
 _TRAINER = "two_colors_actor_critic"
@@ -36,9 +36,9 @@ def main() -> None:
 
 def _measure(width: int, repeats: int) -> tuple[float, float]:
     """Environment steps per second of all points, and the seconds of compiling."""
-    texts = [point.gin_text(point.resolve(_TRAINER, {"seed": i})) for i in range(width)]
-    module, _ = work_unit.bind(_TRAINER, texts[0])
-    configs = [pack.as_arrays(work_unit.bind(_TRAINER, text)[1]) for text in texts]
+    texts = [point.resolve(_TRAINER, {"seed": i}).gin_text() for i in range(width)]
+    module, _ = binding.bind(_TRAINER, texts[0])
+    configs = [pack.as_arrays(binding.bind(_TRAINER, text)[1]) for text in texts]
     compiled, seconds = programs.compiled(module, configs, None)
     config = programs.stack(configs)
     keys = programs.stack([jax.random.key(i) for i in range(width)])

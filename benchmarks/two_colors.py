@@ -60,7 +60,7 @@ def compiled(trainer, values: dict) -> tuple:
     """
     resolved = point.resolve(trainer.__name__.rpartition(".")[2], values)
     gin.clear_config()
-    gin.parse_config(point.gin_text(resolved))
+    gin.parse_config(resolved.gin_text())
     config = jax.tree.map(jnp.asarray, trainer.Config())
     began = time.perf_counter()
     state = jax.jit(trainer.init)(config, jax.random.key(0), None)

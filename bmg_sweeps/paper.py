@@ -1,59 +1,9 @@
 """The paper's numbers, and those of others it is compared with, as data.
 
-For comparison and for tests only: no trainer, grid or selection reads them.
+For comparison only: sweeps name what stands beside them, and nothing else reads it.
 """
 
-import types
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-# Table 1, "Two-colors hyper-parameters", the part "Actor-critic", and the values of
-# Section 5.1 and Appendix B.2 that it does not repeat, by the trainer's field.
-TWO_COLORS_ACTOR_CRITIC = {
-    "learning_rate": 0.1,
-    "rollout_length": 16,  # "Batch size".
-    "discount": 0.99,
-    "matching_function": "policy_kl",
-    "hidden_sizes": (256, 256),
-    "meta_adam_eps": 1e-4,
-    "meta_adam_b1": 0.9,
-    "meta_adam_b2": 0.999,
-    "meta_hidden_sizes": (32,),
-    "policy_gradient_weight": 1.0,  # Section 5.1.
-    "value_weight": 1.0,  # Section 5.1.
-    "num_recent_rollouts": 10,  # Appendix B.2.
-}
-# The same, the part "Q(λ)".
-TWO_COLORS_Q_LAMBDA = {
-    "learning_rate": 3e-5,
-    "adam_eps": 1e-4,
-    "adam_b1": 0.9,
-    "adam_b2": 0.999,
-    "gradient_decay": 0.9,
-    "trace_decay": 0.7,
-    "discount": 0.99,
-    "hidden_sizes": (256, 256),
-    "meta_learning_rate": 1e-4,
-    "meta_adam_eps": 1e-4,
-    "meta_adam_b1": 0.9,
-    "meta_adam_b2": 0.999,
-    "meta_gradient_decay": 0.9,
-    "meta_hidden_sizes": (32,),
-    "num_recent_rewards": 50,  # Appendix B.3.
-}
-TWO_COLORS_META_LEARNING_RATES = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
-
-# Table 4, "Hyper-parameter sweep per computational budget", by symbol. The total of 24
-# for MAML counts FOMAML and ANIL jointly: both may be true.
-FEW_SHOT_GRID = {
-    "MAML": {
-        "β": (1e-4, 1e-3),
-        "K": (1, 5, 10),
-        "FOMAML": (True, False),
-        "ANIL": (True, False),
-    },
-    "BMG": {"β": (1e-4, 1e-3), "K": (1, 5), "L": (1, 5, 10), "μ": (1, 2)},
-}
+from bmg_sweeps.sweep.display import Published, PublishedBest, PublishedMeasure
 
 # Table 7, data efficiency: the best hyper-parameters and their meta-test accuracy (in
 # percent, mean of 3 seeds) by thousands of meta-updates.
@@ -155,77 +105,29 @@ TABLE_6 = (
     (5, 10, None, ((0.05, 0.004), (0.003, 3e-5), (0.18, 0.02))),
 )  # fmt: skip
 
-
-# Section 6 and Appendix D, "Few-Shot MiniImagenet", by the trainer's field.
-FEW_SHOT = {
-    "data_set": "mini_imagenet",
-    "num_ways": 5,
-    "num_shots": 5,
-    "num_queries": 5,
-    "num_evaluation_queries": 5,
-    "num_blocks": 4,
-    "num_filters": 32,
-    "evaluation_steps": 10,
-}
-
-
-class Anchor(NamedTuple):
-    """A published number to stand beside ours, of what was selected at a budget."""
-
-    method: str  # As named in the sweeps.
-    budget: float
-    mean: float
-    deviation: float | None  # Over seeds.
-    source: str
-    axis: str = "env_steps"  # That the budget is measured on.
-    selected: Mapping[str, Any] = types.MappingProxyType({})  # Values by symbol.
-
-
-class Measured(NamedTuple):
-    """A published number of one configuration, whatever was selected."""
-
-    method: str  # As named in the sweeps.
-    configuration: Mapping[str, Any]  # Values by symbol.
-    metric: str  # Column of the rows.
-    mean: float
-    deviation: float | None  # Over seeds.
-    source: str
-
-
 _LUKETINA = "Luketina et al. (2022), Table 1; 10 seeds"
-
-# Total reward after 10M environment steps. The authors' later study of the same setting
-# ("reward context"); the paper's own curves are not in its text.
-ANCHORS = {
-    "two_colors_total_reward": (
-        Anchor("fixed", 10e6, 1.24e6, 0.09e6, _LUKETINA),
-        Anchor("MG + entropy", 10e6, 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
-        Anchor("BMG", 10e6, 1.74e6, 0.03e6, _LUKETINA),
-        Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
-        Anchor("random policy", 10e6, -0.386e6, None, "value iteration"),
-    ),
-    # There with λ = 0.9, 100 rewards as input, and two layers of 128 in the meta-net.
-    "two_colors_q_lambda": (
-        Anchor("fixed, λ=0.9", 10e6, 0.58e6, 0.07e6, _LUKETINA),
-        Anchor("BMG, λ=0.9", 10e6, 1.93e6, 0.03e6, _LUKETINA),
-        Anchor("optimal policy", 10e6, 2.79e6, None, "value iteration"),
-    ),
-}
-
-
 _PAPER = "Flennerhag et al. (2022), Table"
-_SYMBOLS = {name: tuple(axes) for name, axes in FEW_SHOT_GRID.items()}
+_SYMBOLS = {"BMG": ("β", "K", "L", "μ"), "MAML": ("β", "K", "FOMAML", "ANIL")}
+# What points need for few-shot numbers to be about the same thing.
+_MINI_IMAGENET = {"data_set": "mini_imagenet", "num_ways": 5, "num_shots": 5}
 
 
-def _anchors(rows, axis: str, unit: int, source: str) -> tuple[Anchor, ...]:
+def _at_10m(
+    method: str, mean: float, deviation: float | None, source: str = _LUKETINA
+) -> PublishedBest:
+    return PublishedBest(
+        method=method, budget=10e6, mean=mean, deviation=deviation, source=source
+    )
+
+
+def _best(rows, axis: str, unit: int, source: str) -> tuple[PublishedBest, ...]:
     """Reads a table of what was best at each budget; of two equal ones the first."""
     first = {row[0]: row for row in reversed(rows)}
     return tuple(
-        Anchor(
+        PublishedBest(
             method=method,
             budget=budget * unit,
             mean=cells[-1],
-            deviation=None,
             source=source,
             axis=axis,
             selected=dict(zip(_SYMBOLS[method], cells[:-1], strict=True)),
@@ -236,38 +138,65 @@ def _anchors(rows, axis: str, unit: int, source: str) -> tuple[Anchor, ...]:
     )
 
 
-def _measured(rows, metrics: tuple[str, ...], source: str) -> tuple[Measured, ...]:
+def _measures(
+    rows, metrics: tuple[str, ...], source: str
+) -> tuple[PublishedMeasure, ...]:
     """Reads a table of K, L, and an estimate of each metric for MAML and for BMG."""
     return tuple(
-        Measured(
-            method, {s: x for s, x in shape.items() if s in of}, metric, *cell, source
+        PublishedMeasure(
+            method=method,
+            configuration={s: x for s, x in shape.items() if s in symbols},
+            metric=metric,
+            mean=cell[0],
+            deviation=cell[1],
+            source=source,
         )
         for inner_steps, target_steps, *methods in rows
-        for method, of, cells in zip(("MAML", "BMG"), ("K", "KL"), methods, strict=True)
+        for method, symbols, cells in zip(
+            ("MAML", "BMG"), ("K", "KL"), methods, strict=True
+        )
         for shape in ({"K": inner_steps, "L": target_steps},)
         for metric, cell in zip(metrics, cells or (), strict=bool(cells))
     )
 
 
-ANCHORS["few_shot_accuracy"] = (
-    *_anchors(TABLE_7, "meta_updates", 1000, f"{_PAPER} 7; 3 seeds"),
-    *_anchors(TABLE_8, "hours", 1, f"{_PAPER} 8; 3 seeds, V100"),
+# Total reward after 10M environment steps. The authors' later study of the same setting
+# ("reward context"); the paper's own curves are not in its text.
+TWO_COLORS_TOTAL_REWARD = Published(
+    best=(
+        _at_10m("fixed", 1.24e6, 0.09e6),
+        _at_10m("MG + entropy", 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
+        _at_10m("BMG", 1.74e6, 0.03e6),
+        _at_10m("optimal policy", 2.79e6, None, "value iteration"),
+        _at_10m("random policy", -0.386e6, None, "value iteration"),
+    )
 )
-
-# By the same names as the anchors.
-MEASURED = {
-    "few_shot_speed": _measured(
-        TABLE_5,
-        ("meta_updates_per_second",),
-        f"{_PAPER} 5; 5 seeds, V100",
+# There with λ = 0.9, 100 rewards as input, and two layers of 128 in the meta-net.
+TWO_COLORS_Q_LAMBDA = Published(
+    best=(
+        _at_10m("fixed, λ=0.9", 0.58e6, 0.07e6),
+        _at_10m("BMG, λ=0.9", 1.93e6, 0.03e6),
+        _at_10m("optimal policy", 2.79e6, None, "value iteration"),
+    )
+)
+FEW_SHOT_ACCURACY = Published(
+    best=(
+        *_best(TABLE_7, "meta_updates", 1000, f"{_PAPER} 7; 3 seeds"),
+        *_best(TABLE_8, "hours", 1, f"{_PAPER} 8; 3 seeds, V100"),
     ),
-    "few_shot_meta_gradients": _measured(
+    values=_MINI_IMAGENET,
+)
+FEW_SHOT_SPEED = Published(
+    measures=_measures(
+        TABLE_5, ("meta_updates_per_second",), f"{_PAPER} 5; 5 seeds, V100"
+    ),
+    values=_MINI_IMAGENET,
+)
+FEW_SHOT_META_GRADIENTS = Published(
+    measures=_measures(
         TABLE_6,
         ("cosine_similarity", "meta_gradient_variance", "norm_to_variance"),
         f"{_PAPER} 6; 5 seeds",
     ),
-}
-
-# What points need for these numbers to be about the same thing.
-_MINI_IMAGENET = {"data_set": "mini_imagenet", "num_ways": 5, "num_shots": 5}
-VALUES = dict.fromkeys(("few_shot_accuracy", *MEASURED), _MINI_IMAGENET)
+    values=_MINI_IMAGENET,
+)

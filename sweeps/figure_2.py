@@ -4,6 +4,7 @@ Claim: agents that meta-learn their entropy weight earn more than the best fixed
 and with bootstrapped meta-gradients (BMG) more than with standard ones (MG).
 """
 
+from bmg_sweeps import paper
 from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arm
 
 FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 1, "target_steps": 1}
@@ -73,5 +74,5 @@ SWEEP = Sweep(
             ("MG + entropy", "fixed"),
         )
     ),
-    anchors="two_colors_total_reward",
+    published=paper.TWO_COLORS_TOTAL_REWARD,
 )

@@ -4,6 +4,7 @@ Claim: meta-learned ε-greedy exploration earns significantly more than the best
 The text does not say whether by policy or by 'value' matching: both are tried.
 """
 
+from bmg_sweeps import paper
 from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arm
 
 FIXED = {"update_kind": "fixed_epsilon", "target_steps": 1}
@@ -64,5 +65,5 @@ SWEEP = Sweep(
             less="fixed, λ=0.9",
         ),
     ),
-    anchors="two_colors_q_lambda",
+    published=paper.TWO_COLORS_Q_LAMBDA,
 )

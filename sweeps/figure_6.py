@@ -5,10 +5,9 @@ Claim: BMG is more efficient than MAML in data and in time, and better with the 
 
 import dataclasses
 
-from bmg_sweeps import paths
-from bmg_sweeps.sweep import Best, Scale
+from bmg_sweeps.sweep import Best, Scale, load_sweep
 
-TABLE_7, TABLE_8 = paths.load_sweep("table_7"), paths.load_sweep("table_8")
+TABLE_7, TABLE_8 = load_sweep("table_7"), load_sweep("table_8")
 
 
 def both(name):

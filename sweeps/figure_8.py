@@ -6,10 +6,9 @@ where its horizon K + L − 1 is long enough, and at one horizon a larger K is b
 
 import dataclasses
 
-from bmg_sweeps import paths
-from bmg_sweeps.sweep import Claim, Curve, Method
+from bmg_sweeps.sweep import Claim, Curve, Method, load_sweep
 
-FIGURE_2 = paths.load_sweep("figure_2")
+FIGURE_2 = load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())
 RATE = {"meta_learning_rate": "β"}
 WEIGHTS, K = (0.0, 0.1, 0.2, 0.4, 0.8), (1, 3, 7, 8, 15)
@@ -52,5 +51,5 @@ SWEEP = dataclasses.replace(
             ("BMG is better than MG with entropy", "BMG K=1 L=7", "MG + entropy K=8"),
         )
     ),
-    anchors=None,
+    published=None,
 )

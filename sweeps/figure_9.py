@@ -6,10 +6,9 @@ longer adapts; BMG keeps it, with a large enough meta-learning horizon.
 
 import dataclasses
 
-from bmg_sweeps import paths
-from bmg_sweeps.sweep import Claim, Curve, Quantity
+from bmg_sweeps.sweep import Claim, Curve, Quantity, load_sweep
 
-FIGURE_2 = paths.load_sweep("figure_2")
+FIGURE_2 = load_sweep("figure_2")
 METHODS = {name: FIGURE_2.methods[name] for name in ("MG", "BMG")}
 EARLY = 200_000  # The end of the first cycle after a flip.
 RANGE = {"metric": "policy_entropy_after_flip", "minus": "policy_entropy_cycle_end"}
@@ -65,5 +64,5 @@ SWEEP = dataclasses.replace(
             less=Quantity(method="MG", **RANGE),
         ),
     ),
-    anchors=None,
+    published=None,
 )

@@ -6,6 +6,7 @@ so BMG looks K + L steps ahead in less time than MAML needs for as many.
 To be measured on an idle device, one point at a time.
 """
 
+from bmg_sweeps import paper
 from bmg_sweeps.sweep import Measure, Method, Scale, Select, Sweep, Symbol, arm
 
 DATA = Symbol("data", {"glyphs": "glyphs, a stand-in"})
@@ -59,5 +60,5 @@ SWEEP = Sweep(
     },
     measures=(Measure(metric="meta_updates_per_second", label="steps/s"),),
     shown={"data_set": DATA, "num_ways": "ways", "num_shots": "shots"},
-    anchors="few_shot_speed",
+    published=paper.FEW_SHOT_SPEED,
 )

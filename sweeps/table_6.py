@@ -6,10 +6,10 @@ BMG vary far less than MAML's: the ratio of norm to variance is ten times larger
 
 import dataclasses
 
-from bmg_sweeps import paths
-from bmg_sweeps.sweep import Claim, Measure, Quantity, Scale, Select
+from bmg_sweeps import paper
+from bmg_sweeps.sweep import Claim, Measure, Quantity, Scale, Select, load_sweep
 
-TABLE_5, TABLE_7 = paths.load_sweep("table_5"), paths.load_sweep("table_7")
+TABLE_5, TABLE_7 = load_sweep("table_5"), load_sweep("table_7")
 SEEDS = {"smoke": 2, "lite": 2, "paper": 5}
 STOPS = {"smoke": 30, "lite": 1_000, "paper": 150_000}
 SHOWN = {
@@ -55,5 +55,5 @@ SWEEP = dataclasses.replace(
             less=Quantity(method="MAML", metric="norm_to_variance", last=50_000),
         ),
     ),
-    anchors="few_shot_meta_gradients",
+    published=paper.FEW_SHOT_META_GRADIENTS,
 )

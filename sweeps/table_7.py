@@ -4,6 +4,7 @@ Claim: from 50,000 meta-updates on, bootstrapped meta-gradients (BMG) reach a hi
 accuracy than MAML and its approximations, and the gap widens.
 """
 
+from bmg_sweeps import paper
 from bmg_sweeps.sweep import Claim, Method, Scale, Select, Sweep, Symbol, arm
 
 BMG = {"update_kind": "bmg", "adapted": "weights"}
@@ -82,5 +83,5 @@ SWEEP = Sweep(
     },
     claims=(Claim(text="BMG is more accurate than MAML", more="BMG", less="MAML"),),
     shown={"data_set": DATA, "num_ways": "ways", "num_shots": "shots"},
-    anchors="few_shot_accuracy",
+    published=paper.FEW_SHOT_ACCURACY,
 )

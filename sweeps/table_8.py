@@ -5,9 +5,9 @@ Claim: BMG reaches the best accuracy of MAML in about half the time.
 
 import dataclasses
 
-from bmg_sweeps import paths
+from bmg_sweeps.sweep import load_sweep
 
-TABLE_7 = paths.load_sweep("table_7")
+TABLE_7 = load_sweep("table_7")
 HOURS = {"smoke": 0.01, "lite": 0.05, "paper": 24}
 NUM_BUDGETS = {"smoke": 2, "lite": 2, "paper": 24}
 

@@ -7,10 +7,9 @@ larger K helps is said at one horizon, K + L − 1; those here differ.
 
 import dataclasses
 
-from bmg_sweeps import paths
-from bmg_sweeps.sweep import Claim, Curve, Method, Scale, arm
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, arm, load_sweep
 
-FIGURE_2 = paths.load_sweep("figure_2")
+FIGURE_2 = load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())
 PAPER = {
     "target_weight": "meta_entropy_weight",
@@ -78,5 +77,5 @@ SWEEP = dataclasses.replace(
         ),
     ),
     claims=tuple(Claim(text=text, more=more, less=less) for text, more, less in CLAIMS),
-    anchors=None,
+    published=None,
 )

@@ -5,10 +5,9 @@ agent and β of the meta-learner, and the values of the authors' later study of 
 setting, Luketina et al. (2022). It tests no claim of the paper.
 """
 
-from bmg_sweeps import paths
-from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arm, load_sweep
 
-FIGURE_3 = paths.load_sweep("figure_3")
+FIGURE_3 = load_sweep("figure_3")
 BMG = FIGURE_3.methods["BMG"].values | {
     "learning_rate": 3e-5,
     "meta_learning_rate": 1e-4,

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps.running import work_unit
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import point
 
 SIZE = 8
@@ -28,8 +28,8 @@ BMG = {"update_kind": "bmg", "inner_steps": 2, "target_steps": 3}
 
 def make_config(**values):
     """The values of the .gin, but for some."""
-    gin_text = point.gin_text(point.resolve("few_shot", VALUES | values))
-    _, config = work_unit.bind("few_shot", gin_text)
+    gin_text = point.resolve("few_shot", VALUES | values).gin_text()
+    _, config = binding.bind("few_shot", gin_text)
     return jax.tree.map(jnp.asarray, config)
 
 

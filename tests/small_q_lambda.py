@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps.running import work_unit
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import point
 from trainers import _two_colors_q_agent as agent
 from trainers import two_colors_q_lambda as trainer
@@ -38,8 +38,8 @@ update = jax.jit(trainer.update)
 def make_config(**values):
     """The values of the .gin, but for those above and these."""
     values = VALUES | values
-    gin_text = point.gin_text(point.resolve("two_colors_q_lambda", values))
-    _, config = work_unit.bind("two_colors_q_lambda", gin_text)
+    gin_text = point.resolve("two_colors_q_lambda", values).gin_text()
+    _, config = binding.bind("two_colors_q_lambda", gin_text)
     return jax.tree.map(jnp.asarray, config)
 
 

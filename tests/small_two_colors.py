@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from bmg_sweeps.core import networks
-from bmg_sweeps.running import work_unit
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import point
 from trainers import _two_colors_agent as agent
 from trainers import two_colors_actor_critic as trainer
@@ -47,8 +47,8 @@ look_ahead = jax.jit(agent.look_ahead)
 
 def paper_config(**values):
     """The values of the .gin, but for some."""
-    gin_text = point.gin_text(point.resolve("two_colors_actor_critic", values))
-    _, config = work_unit.bind("two_colors_actor_critic", gin_text)
+    gin_text = point.resolve("two_colors_actor_critic", values).gin_text()
+    _, config = binding.bind("two_colors_actor_critic", gin_text)
     return jax.tree.map(jnp.asarray, config)
 
 

@@ -20,8 +20,8 @@ import pytest
 import yaml
 
 from bmg_sweeps import __main__ as command_line
-from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep import choices
 
 ROOT = pathlib.Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -529,7 +529,7 @@ def own_address():
 def steps_done(sweep, storage):
     """How far each point of a sweep has come, by its records."""
     storage = files.open_storage(storage)
-    points = planning.choose(sweep, planning.Choice()).points
+    points = choices.choose(sweep, choices.Choice()).points
     found = [store.read(storage, point.trainer, point.id) for point in points]
     rows = [store.rows(storage, record) for record in found if record]
     return [r["env_steps"][-1] if r.get("env_steps") else 0 for r in rows]

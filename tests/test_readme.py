@@ -3,7 +3,7 @@
 import re
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import planning
+from bmg_sweeps.sweep import choices
 
 README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -13,7 +13,7 @@ def test_the_readmes_sweep_is_one(tmp_path):
     (body,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     path = tmp_path / "mine.py"
     path.write_text(body)
-    chosen = planning.choose(str(path), planning.Choice())
+    chosen = choices.choose(str(path), choices.Choice())
     assert len(chosen.points) == 6
 
 

@@ -8,10 +8,10 @@ import pytest
 import toy_checkout
 from toy_points import run_all
 
-from bmg_sweeps import __main__, errors, paths
-from bmg_sweeps.launching import planning
+from bmg_sweeps import __main__, paths, privacy
+from bmg_sweeps.launching import revision
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import point
+from bmg_sweeps.sweep import choices
 
 SECRETS = {
     "WANDB_API_KEY": "ca9a52ee" * 5,  # Of the form of one.
@@ -46,15 +46,15 @@ def home(tmp_path, monkeypatch, toy):
 def leaking(home, toy):
     """Records of three points; the second one failed, and said all that it knew."""
     storage = files.open_storage("runs")
-    points = planning.choose("mine.py", planning.Choice()).points
+    points = choices.choose("mine.py", choices.Choice()).points
     for p in points:
-        store.declare(storage, p.trainer, p.id, point.gin_text(p))
+        store.declare(storage, p.trainer, p.id, p.gin_text())
     stop = {"env_steps": 60}
     first, second, third = (p.id for p in points)
     run_all(storage, {first: stop})
     toy.FAILURES += 2 * [RuntimeError(f"{home}/data/file, {home}: {SECRETS}")]
     run_all(storage, {second: stop})
-    run_all(storage, {third: stop}, launch=planning.provenance())
+    run_all(storage, {third: stop}, launch=revision.provenance())
     assert not toy.FAILURES
     return storage
 
@@ -97,7 +97,7 @@ def test_nothing_of_the_environment_is_kept_or_shown(leaking, home, capsys):
 
 
 def ids():
-    return [p.id for p in planning.choose("mine.py", planning.Choice()).points]
+    return [p.id for p in choices.choose("mine.py", choices.Choice()).points]
 
 
 def test_a_message_says_what_it_left_out(leaking):
@@ -111,9 +111,9 @@ def test_a_message_says_what_it_left_out(leaking):
 def test_a_pack_that_raises_says_no_secrets(home, toy, monkeypatch):
     """Why points left it is in their records, too."""
     storage = files.open_storage("runs")
-    points = planning.choose("mine.py", planning.Choice()).points
+    points = choices.choose("mine.py", choices.Choice()).points
     for p in points:
-        store.declare(storage, p.trainer, p.id, point.gin_text(p))
+        store.declare(storage, p.trainer, p.id, p.gin_text())
 
     once = [RuntimeError(f"{home}/data/file: {SECRETS['MY_TOKEN']}")]
     real = toy.init
@@ -157,7 +157,7 @@ def test_what_is_the_users_own_is_left_out_and_nothing_else(
 ):
     """Whole names only, and no words that happen to be values."""
     monkeypatch.setenv("IS_SECRET", "true")
-    assert errors.public(text.format(home=home)) == expected.format(home=home)
+    assert privacy.public(text.format(home=home)) == expected.format(home=home)
 
 
 SOURCES = [
@@ -209,4 +209,4 @@ def test_only_sweep_files_are_executed():
         for function, _ in called(ast.parse(path.read_text(encoding="utf-8")))
         if function in EXECUTING
     }
-    assert executing == {("paths.py", "compile"), ("paths.py", "exec")}
+    assert executing == {("loading.py", "compile"), ("loading.py", "exec")}

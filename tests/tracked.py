@@ -10,8 +10,8 @@ import sys
 import types
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records import store
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.sweep import choices
 
 KEY = "d00df00d" * 5  # Of the form of an API key.
 SECRET = "planted-secret-value"
@@ -65,7 +65,7 @@ def plant(folder, monkeypatch):
 
 @functools.cache
 def figure_2():
-    return planning.choose("figure_2", planning.Choice(scale="smoke"))
+    return choices.choose("figure_2", choices.Choice(scale="smoke"))
 
 
 def failure(kind, message):
@@ -100,7 +100,7 @@ def commit(
         rewards[2] = rewards[-1] = None
     rows = {"env_steps": steps(number), "total_reward": rewards}
     record = store.read(storage, point.trainer, point.id)
-    store.begin(storage, record).commit(
+    attempts.begin(storage, record).commit(
         progress={"env_steps": progress or 10_000 * number},
         rows=rows | {"training_seconds": [0.1 * i for i in range(number)]},
         validation=_evaluation("validation", evaluations),

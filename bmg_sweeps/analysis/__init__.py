@@ -1,1 +1,5 @@
-"""What came out: rows read from records, estimates and their intervals, selection."""
+"""What came out: rows read once, estimates and intervals, and the selection.
+
+May import `sweep`, `records` and what is below. Begin at `selection`: it decides which
+configuration is the best at each budget, and which ones are left out and why.
+"""

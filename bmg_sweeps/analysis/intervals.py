@@ -134,3 +134,8 @@ def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:
         rng=np.random.default_rng(_SEED),
     ).confidence_interval
     return Interval(estimate, float(found.low), float(found.high))
+
+
+def interval(found: Interval, written: Callable[[float], str]) -> str:
+    """Writes an estimate and its interval: 0.83 [0.51, 1.00]."""
+    return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"

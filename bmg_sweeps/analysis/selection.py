@@ -11,41 +11,16 @@ of anything. Tests are read once the choice is made, for what was chosen.
 import bisect
 import dataclasses
 import functools
-import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors
-from bmg_sweeps.launching import planning
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps import errors, formatting
+from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
-
-_RATE = "_per_second"  # After the name of an axis, its amount by training seconds.
-
-
-@dataclasses.dataclass(frozen=True)
-class Trained:
-    """A point, its record, and the rows that it left; no tests are among them."""
-
-    point: Point
-    record: store.Record
-    rows: store.Rows
-    validation: store.Rows = dataclasses.field(default_factory=dict)
-
-    def table(self, metric: str) -> store.Rows:
-        """Returns the rows that have a column: those of training or of validation."""
-        return self.validation if metric in self.validation else self.rows
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A mean over runs, and the sample standard deviation over seeds."""
-
-    mean: float
-    deviation: float | None  # None with one seed.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,9 +33,9 @@ class Score:
     budget: float
     points: tuple[Point, ...]  # One for each combination of what is averaged over.
     values: tuple[float, ...]  # The validation metric of each point.
-    estimate: Estimate  # Of these.
+    estimate: estimates.Estimate  # Of these.
     test_values: tuple[float | None, ...] = ()  # Read for the best only, afterwards.
-    test: Estimate | None = None  # Of these, where all are finite.
+    test: estimates.Estimate | None = None  # Of these, where all are finite.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,34 +59,6 @@ class Selection:
     refused: str | None = None  # Why nothing can be selected on this axis.
     best_by: Mapping[str, tuple[Score, ...]] = dataclasses.field(default_factory=dict)
     # By field: at the last budget, one for each of its values and each method.
-
-
-def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
-    """Reads the records of a sweep's points, with their rows and validations.
-
-    Args:
-        storage: of the records.
-        chosen: the sweep.
-
-    Returns:
-        One for each point; rows are empty where there are none or they are damaged.
-    """
-    keys = [(p.trainer, p.id) for p in chosen.points]
-    records = store.scan(storage, keys)
-    return [load_one(storage, p, records[p.id]) for p in chosen.points]
-
-
-def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trained:
-    """Reads the rows of one point, as `load` does."""
-    try:
-        tables = [
-            {} if record.damage else _table(storage, record, name)
-            for name in ("rows", "validation")
-        ]
-    except store.Damaged as error:
-        record = dataclasses.replace(record, damage=str(error))
-        tables = [{}, {}]
-    return Trained(point, record, *tables)
 
 
 def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[float]]:
@@ -147,7 +94,10 @@ def last_budget(chosen: Chosen, axis: str) -> float:
 
 
 def select(
-    sweep: grid.Sweep, trained: Sequence[Trained], axis: str, amounts: Sequence[float]
+    sweep: grid.Sweep,
+    trained: Sequence[readings.Trained],
+    axis: str,
+    amounts: Sequence[float],
 ) -> Selection:
     """Scores every configuration at every budget and chooses the best of each method.
 
@@ -160,10 +110,10 @@ def select(
     Returns:
         Scores, what was left out, and the best.
     """
-    refused = refusal(trained, axis, sweep.select.metric)
+    refused = readings.refusal(trained, axis, sweep.select.metric)
     if refused:
         return Selection(axis, refused=refused)
-    configurations = by_configuration(trained, sweep.select.over)
+    configurations = readings.by_configuration(trained, sweep.select.over)
     scores, left_out, best = [], [], []
     for amount in amounts:
         here = []
@@ -180,32 +130,13 @@ def select(
     return Selection(axis, tuple(scores), tuple(left_out), tuple(best), None, best_by)
 
 
-def refusal(trained: Iterable[Trained], *names: str) -> str | None:
-    """Says why points cannot be compared on an axis or by a column; None if they can.
-
-    Args:
-        trained: the points.
-        *names: axes and columns; those that measure time need a single device.
-    """
-    devices = {d for one in trained for d in one.record.devices}
-    timed = [name for name in names if is_timed(name)]
-    if not timed or len(devices) < 2:
-        return None
-    return f"{timed[0]} on {' and '.join(sorted(devices))} cannot be compared"
-
-
-def is_timed(name: str) -> bool:
-    """Whether an axis or a column measures time, and so is the device's as well."""
-    return name == "hours" or name.endswith(_RATE)
-
-
 def measured(
-    members: Sequence[Trained],
+    members: Sequence[readings.Trained],
     over: Sequence[str],
     axis: str,
     amount: float,
-    measure: grid.Measure,
-) -> Estimate | str:
+    measure: display.Measure,
+) -> estimates.Estimate | str:
     """Reads a measure of one configuration at a budget.
 
     Args:
@@ -218,14 +149,14 @@ def measured(
     Returns:
         Its mean, and deviation over seeds; or why there is none.
     """
-    values = readings(members, axis, amount, measure.metric, measure.last)
+    values = read_column(members, axis, amount, measure.metric, measure.last)
     if isinstance(values, str):
         return values
-    return _estimate(over, [one.point for one in members], values)
+    return estimates.over_runs(over, [one.point for one in members], values)
 
 
-def readings(
-    members: Sequence[Trained],
+def read_column(
+    members: Sequence[readings.Trained],
     axis: str,
     amount: float,
     metric: str,
@@ -248,25 +179,9 @@ def readings(
     return next(filter(None, reasons), None) or values
 
 
-def by_configuration(
-    trained: Iterable[Trained], over: Sequence[str]
-) -> dict[str, list[Trained]]:
-    """Groups points that differ only in the fields that are averaged over.
-
-    Args:
-        trained: points, in any order.
-        over: names of those fields.
-
-    Returns:
-        The points of each configuration, by its id, in the order of the first ones.
-    """
-    groups: dict[str, list[Trained]] = {}
-    for one in trained:
-        groups.setdefault(one.point.configuration(over).id, []).append(one)
-    return groups
-
-
-def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, Selection]:
+def at_budgets(
+    chosen: Chosen, trained: Sequence[readings.Trained]
+) -> dict[str, Selection]:
     """Selects at each of a sweep's budgets, as its reports do.
 
     Args:
@@ -283,7 +198,7 @@ def at_budgets(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, Selectio
 
 
 def tested(
-    storage: files.Storage, chosen: Chosen, trained: Sequence[Trained]
+    storage: files.Storage, chosen: Chosen, trained: Sequence[readings.Trained]
 ) -> list[Selection]:
     """Selects on every axis as `at_budgets` does, then reads tests as `with_tests`."""
     return [
@@ -295,7 +210,7 @@ def tested(
 def with_tests(
     storage: files.Storage,
     sweep: grid.Sweep,
-    trained: Sequence[Trained],
+    trained: Sequence[readings.Trained],
     result: Selection,
 ) -> Selection:
     """Reads the test metric of the chosen configurations, now that they are chosen.
@@ -314,13 +229,21 @@ def with_tests(
         return result
     records = {one.point.id: one.record for one in trained}
     # The same configuration may be the best at many budgets.
-    tests = functools.cache(lambda point_id: _tests(storage, records[point_id]))
+    tests = functools.cache(
+        lambda point_id: readings._tests(storage, records[point_id])
+    )
 
     def tested(score: Score) -> Score:
         tables = [tests(p.id) for p in score.points]
-        values = tuple(value_at(t, score.axis, metric, score.budget) for t in tables)
+        values = tuple(
+            readings.value_at(t, score.axis, metric, score.budget) for t in tables
+        )
         is_whole = all(value is not None for value in values)
-        test = _estimate(sweep.select.over, score.points, values) if is_whole else None
+        test = (
+            estimates.over_runs(sweep.select.over, score.points, values)
+            if is_whole
+            else None
+        )
         return dataclasses.replace(score, test_values=values, test=test)
 
     best = tuple(map(tested, result.best))
@@ -343,97 +266,13 @@ def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
     }
 
 
-def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float | None:
-    """Looks a metric up at the last row at or before a budget.
-
-    Args:
-        rows: of one point.
-        axis: the budget's column, ascending.
-        metric: the column that is asked for.
-        amount: the budget.
-
-    Returns:
-        The number; None where there is no such row or it was not finite there.
-    """
-    end = bisect.bisect_right(rows.get(axis, ()), amount)
-    value = rows[metric][end - 1] if end and metric in rows else None
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:
-    """Reads a table whose axes ascend; raises Damaged for any other."""
-    rows = store.rows(storage, record, name)
-    rows = _with_times(rows, record.progress)
-    for axis in (*record.progress, "training_seconds"):
-        column = rows.get(axis, [])
-        if None in column or column != sorted(column):
-            raise store.Damaged(
-                f"{record.manifest[name]['name']}: {axis} does not ascend"
-            )
-    return rows
-
-
-def _with_times(rows: store.Rows, axes: Iterable[str]) -> store.Rows:
-    """Adds training time in the unit of its budgets, and each axis by its seconds."""
-    seconds = rows.get("training_seconds")
-    if seconds is None or None in seconds:
-        return rows
-    rates = {
-        axis + _RATE: [
-            a / s if s else None for a, s in zip(rows[axis], seconds, strict=True)
-        ]
-        for axis in axes
-        if axis in rows and None not in rows[axis]
-    }
-    return rows | rates | {"hours": [second / 3600 for second in seconds]}
-
-
-def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
-    try:
-        return _table(storage, record, "test")
-    except store.Damaged:
-        return {}
-
-
-def by_seed(
-    over: Sequence[str], points: Sequence[Point], values: Sequence[float]
-) -> dict[Any, float]:
-    """Averages each seed's values, over whatever else there is one of.
-
-    Args:
-        over: fields that are averaged over, the seed first.
-        points: runs.
-        values: a number of each.
-
-    Returns:
-        The means, by seed.
-    """
-    numbers: dict[Any, list[float]] = {}
-    for p, value in zip(points, values, strict=True):
-        numbers.setdefault(p.values[over[0]], []).append(value)
-    return {seed: statistics.fmean(of_seed) for seed, of_seed in numbers.items()}
-
-
-def estimate(values: Iterable[float]) -> Estimate:
-    """Averages numbers, one a seed."""
-    values = list(values)
-    deviation = statistics.stdev(values) if len(values) > 1 else None
-    return Estimate(statistics.fmean(values), deviation)
-
-
-def _estimate(over, points: Sequence[Point], values: Sequence[float]) -> Estimate:
-    """Averages over everything; deviates over the first field, the seeds."""
-    of_seeds = estimate(by_seed(over, points, values).values())
-    return dataclasses.replace(of_seeds, mean=statistics.fmean(values))
-
-
 def _rank(select: grid.Select, score: Score) -> tuple[float, str]:
     mean = score.estimate.mean
     return -mean if select.mode == "max" else mean, score.configuration.id
 
 
 def _score(
-    sweep: grid.Sweep, members: Sequence[Trained], axis: str, amount: float
+    sweep: grid.Sweep, members: Sequence[readings.Trained], axis: str, amount: float
 ) -> Score | LeftOut:
     """Scores one configuration at one budget, or says why it cannot be."""
     rule = sweep.select
@@ -452,12 +291,12 @@ def _score(
         budget=amount,
         points=points,
         values=tuple(values),
-        estimate=_estimate(rule.over, points, values),
+        estimate=estimates.over_runs(rule.over, points, values),
     )
 
 
 def _values(
-    members: Sequence[Trained],
+    members: Sequence[readings.Trained],
     axis: str,
     amount: float,
     metric: str,
@@ -468,7 +307,7 @@ def _values(
     if any(reasons):
         return [], reasons
     values = [
-        value_at(one.table(metric), axis, metric, amount)
+        readings.value_at(one.table(metric), axis, metric, amount)
         if begin is None
         else _mean(one.table(metric), axis, metric, begin, amount)
         for one in members
@@ -496,7 +335,7 @@ def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
     return tuple(sorted(best, key=lambda s: s.configuration.values[field]))
 
 
-def _without_value(one: Trained, metric: str, axis: str, amount: float) -> str:
+def _without_value(one: readings.Trained, metric: str, axis: str, amount: float) -> str:
     """Says why a point that has trained to a budget has no number there."""
     table = one.table(metric)
     if metric not in table:
@@ -506,12 +345,14 @@ def _without_value(one: Trained, metric: str, axis: str, amount: float) -> str:
     return f"{metric} is not finite"
 
 
-def _incomplete(one: Trained, axis: str, amount: float, metric: str) -> str | None:
+def _incomplete(
+    one: readings.Trained, axis: str, amount: float, metric: str
+) -> str | None:
     """Says why a point's number at a budget does not count; None where it does."""
     if one.record.damage:
         return f"damaged record ({one.record.damage})"
     width = one.record.provenance.get("pack_width", 1)
-    if width > 1 and (is_timed(axis) or is_timed(metric)):
+    if width > 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
         return f"ran in a pack of {width}, whose hours are not its own"
     if one.record.progress.get(axis, 0) >= amount:
         return None
@@ -520,4 +361,4 @@ def _incomplete(one: Trained, axis: str, amount: float, metric: str) -> str | No
         text = f"{failure['kind']} ({failure['type']}: {failure['message']})"
         return errors.one_line(text)
     reached = one.record.progress.get(axis, 0)
-    return f"trained to {planning.amount(reached)} {axis}" if reached else "not run"
+    return f"trained to {formatting.amount(reached)} {axis}" if reached else "not run"

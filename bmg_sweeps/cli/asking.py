@@ -5,17 +5,17 @@ import shlex
 
 import rich.console
 
-from bmg_sweeps import errors, paths
+from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import store
-from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep import point as points_module
+from bmg_sweeps.sweep import choices, grid, loading
+from bmg_sweeps.sweep.point import Point
 
 CONSOLE = rich.console.Console(highlight=False)
 
 
-def choice(options: argparse.Namespace) -> planning.Choice:
+def choice(options: argparse.Namespace) -> choices.Choice:
     """Reads what the command line says about a sweep's points."""
     for flag, keys in (
         ("--where", [field for field, _ in options.where]),
@@ -23,7 +23,7 @@ def choice(options: argparse.Namespace) -> planning.Choice:
     ):
         for key in {key for key in keys if keys.count(key) > 1}:
             raise errors.UserError(f"{flag} {key}: given twice; expected once")
-    return planning.Choice(
+    return choices.Choice(
         scale=options.scale,
         where=dict(options.where),
         gin=tuple(options.gin),
@@ -32,18 +32,18 @@ def choice(options: argparse.Namespace) -> planning.Choice:
     )
 
 
-def choose(options: argparse.Namespace) -> planning.Chosen:
+def choose(options: argparse.Namespace) -> choices.Chosen:
     """Resolves the sweep that the command line names."""
-    return planning.choose(options.sweep, choice(options))
+    return choices.choose(options.sweep, choice(options))
 
 
-def choose_all(options: argparse.Namespace) -> list[planning.Chosen]:
+def choose_all(options: argparse.Namespace) -> list[choices.Chosen]:
     """Resolves several sweeps, each once; "all" are those of the checkout."""
-    names = paths.sweep_names() if options.sweeps == ["all"] else options.sweeps
-    return [planning.choose(name, choice(options)) for name in dict.fromkeys(names)]
+    names = loading.sweep_names() if options.sweeps == ["all"] else options.sweeps
+    return [choices.choose(name, choice(options)) for name in dict.fromkeys(names)]
 
 
-def find(chosen: planning.Chosen, point_id: str) -> points_module.Point:
+def find(chosen: choices.Chosen, point_id: str) -> Point:
     """Finds the point that an id, or the beginning of one, means."""
     found = [p for p in chosen.points if p.id.startswith(point_id)]
     if len(found) != 1:
@@ -57,11 +57,11 @@ def find(chosen: planning.Chosen, point_id: str) -> points_module.Point:
 def selected(options, chosen, trained) -> list[selection.Score]:
     """Selects at the budget that was asked for, or at the last one."""
     axis, amount = _budget(options, chosen)
-    budget = f"budget {planning.amounts({axis: amount})}"
+    budget = f"budget {formatting.amounts({axis: amount})}"
     furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
     if amount > furthest:
         raise errors.UserError(
-            f"{budget}: expected at most {planning.amount(furthest)}, the furthest "
+            f"{budget}: expected at most {formatting.amount(furthest)}, the furthest "
             f"that a point has trained"
         )
     result = selection.select(chosen.sweep, trained, axis, [amount])
@@ -88,7 +88,7 @@ def _budget(options, chosen) -> tuple[str, float]:
     axis, amount = next(iter(options.budget.items()))
     if axis not in chosen.sweep.select.budgets and axis != "hours":
         raise errors.UserError(
-            f"--budget {planning.amounts(options.budget)}: "
+            f"--budget {formatting.amounts(options.budget)}: "
             + errors.expected_one_of(axis, [*chosen.sweep.select.budgets, "hours"])
         )
     return axis, amount

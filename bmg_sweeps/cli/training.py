@@ -7,12 +7,12 @@ A command is a function of the parsed arguments. It returns an exit status, and 
 import argparse
 import dataclasses
 
-from bmg_sweeps import errors
-from bmg_sweeps.analysis import selection
+from bmg_sweeps import errors, formatting
+from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.cli import asking
-from bmg_sweeps.launching import planning, progress
+from bmg_sweeps.launching import checking, planning, progress, revision
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import point as points_module
+from bmg_sweeps.sweep import choices
 
 
 def launch(options: argparse.Namespace) -> int:
@@ -24,14 +24,12 @@ def run(options: argparse.Namespace) -> int:
     """Trains one point here, in this process, without Ray."""
     chosen = asking.choose(options)
     point = asking.find(chosen, options.point)
-    planning.check([point])
+    checking.check([point])
     files.check_writable(options.storage)
     from bmg_sweeps.running import work_unit
 
-    store.declare(
-        options.storage, point.trainer, point.id, points_module.gin_text(point)
-    )
-    provenance = {"launch": "run"} | planning.provenance()
+    store.declare(options.storage, point.trainer, point.id, point.gin_text())
+    provenance = {"launch": "run"} | revision.provenance()
     task = work_unit.Task(
         trainer=point.trainer,
         stops={point.id: chosen.stop},
@@ -40,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
     )
     status = work_unit.run(options.storage, task)[point.id]
     record = store.read(options.storage, point.trainer, point.id)
-    print(f"point {point.id}: {status}, trained to {planning.amounts(record.progress)}")
+    print(
+        f"point {point.id}: {status}, trained to {formatting.amounts(record.progress)}"
+    )
     if record.failure:
         print(errors.one_line(asking.failure(record)))
     return 0 if status == "done" else 1
@@ -51,13 +51,13 @@ def rerun(options: argparse.Namespace) -> int:
     if not options.seeds:
         raise errors.UserError("--seeds: expected fresh seeds to run, such as 10-14")
     choice = dataclasses.replace(asking.choice(options), seeds=())
-    chosen = planning.choose(options.sweep, choice)
-    trained = selection.load(options.storage, chosen)
+    chosen = choices.choose(options.sweep, choice)
+    trained = readings.load(options.storage, chosen)
     scores = asking.selected(options, chosen, trained)
     axis = scores[0].axis
     old = {p.id for s in scores for p in s.points}
     fresh = [
-        points_module.Point(p.trainer, p.values | {"seed": seed})
+        p.replaced(seed=seed)
         for p in (s.points[0] for s in scores)
         for seed in options.seeds
     ]
@@ -73,7 +73,7 @@ def rerun(options: argparse.Namespace) -> int:
     code = _launch(options, [again], say_report=False)
     if options.dry_run:
         return code
-    trained_again = selection.load(options.storage, again)
+    trained_again = readings.load(options.storage, again)
     result = selection.select(chosen.sweep, trained_again, axis, [amount])
     from bmg_sweeps.reporting import report, tables
 
@@ -88,7 +88,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     _say_plan(options, chosen, plan)
     if plan.to_run:
         asking.say("Checking them: values, trainers and data sets.")
-    planning.check(plan.to_run)
+    checking.check(plan.to_run)
     if options.dry_run:
         return 0
     files.check_writable(options.storage)
@@ -139,10 +139,10 @@ def _resources(options: argparse.Namespace):
 
 def _say_plan(options, chosen, plan: planning.Plan) -> None:
     """Prints what will be run, how long that may take, and what others run."""
-    structures = len({points_module.structure(p) for p in plan.to_run})
+    structures = len({p.structure for p in plan.to_run})
     asking.say(asking.using(options))
     for one in chosen:
-        asking.say(f"{one.name}: stop at {planning.amounts(one.stop)}")
+        asking.say(f"{one.name}: stop at {formatting.amounts(one.stop)}")
     hours = planning.hours_to_run(plan) if plan.to_run else None
     about = f", about {hours:.2g} h of training in all" if hours else ""
     to_run = f"{len(plan.to_run)} to run, of {structures} structures{about}"

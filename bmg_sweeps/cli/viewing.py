@@ -14,13 +14,12 @@ import rich.console
 import rich.table
 import rich.text
 
-from bmg_sweeps import errors, paths
-from bmg_sweeps.analysis import selection
+from bmg_sweeps import formatting, privacy
+from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.cli import asking
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep import point as points_module
+from bmg_sweeps.sweep import choices, grid, loading
 
 
 def list_(options: argparse.Namespace) -> None:
@@ -28,11 +27,11 @@ def list_(options: argparse.Namespace) -> None:
     table = rich.table.Table(title=asking.using(options), title_justify="left")
     for name in ("sweep", "title", "trainer", "points", "done"):
         table.add_column(name)
-    for name in paths.sweep_names():
-        sweep = paths.load_sweep(name)
+    for name in loading.sweep_names():
+        sweep = loading.load_sweep(name)
         counts = ("–", "–")  # Of a sweep without this scale.
         if options.scale in sweep.scales:
-            chosen = planning.choose(name, planning.Choice(scale=options.scale))
+            chosen = choices.choose(name, choices.Choice(scale=options.scale))
             plan = planning.plan(options.storage, [chosen])
             counts = (str(len(plan.points)), str(plan.counts().get("done", 0)))
         cells = (name, sweep.title, sweep.trainer, *counts)
@@ -46,13 +45,13 @@ def show(options: argparse.Namespace) -> None:
     if options.point is not None:
         point = asking.find(chosen, options.point)
         record = store.read(options.storage, point.trainer, point.id)
-        print(points_module.gin_text(point))
+        print(point.gin_text())
         print(json.dumps({"damage": record.damage, **record.manifest}, indent=2))
         return
     plan = planning.plan(options.storage, [chosen])
     asking.say(asking.using(options))
     asking.say(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
-    asking.say(f"{asking.counted(plan)}; stop at {planning.amounts(chosen.stop)}.")
+    asking.say(f"{asking.counted(plan)}; stop at {formatting.amounts(chosen.stop)}.")
     rows = [("point", "method", "configuration", "seed", "status")]
     for p in chosen.points:
         method = grid.method_of(chosen.sweep, p.values)
@@ -68,13 +67,13 @@ def show(options: argparse.Namespace) -> None:
 
 def status(options: argparse.Namespace) -> None:
     """Says how many points are done, running, failed or missing, and why."""
-    names = [options.sweep] if options.sweep else paths.sweep_names()
+    names = [options.sweep] if options.sweep else loading.sweep_names()
     asking.say(asking.using(options))
     for name in names:
-        chosen = planning.choose(name, asking.choice(options))
+        chosen = choices.choose(name, asking.choice(options))
         plan = planning.plan(options.storage, [chosen])
         asking.say(
-            f"{name}: {asking.counted(plan)}; stop at {planning.amounts(chosen.stop)}"
+            f"{name}: {asking.counted(plan)}; stop at {formatting.amounts(chosen.stop)}"
         )
         asking.print_failures(plan)
 
@@ -85,7 +84,7 @@ def report_(options: argparse.Namespace) -> None:
         _report_all(options)
         return
     chosen = asking.choose(options)
-    trained = selection.load(options.storage, chosen)
+    trained = readings.load(options.storage, chosen)
     results = selection.tested(options.storage, chosen, trained)
     files.check_writable(options.storage)
     from bmg_sweeps.reporting import figures, report, tables
@@ -112,11 +111,11 @@ def _report_all(options: argparse.Namespace) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
     files.check_writable(options.storage)
     entries = []
-    for name in paths.sweep_names():
-        if options.scale not in paths.load_sweep(name).scales:
+    for name in loading.sweep_names():
+        if options.scale not in loading.load_sweep(name).scales:
             continue
-        chosen = planning.choose(name, asking.choice(options))
-        trained = selection.load(options.storage, chosen)
+        chosen = choices.choose(name, asking.choice(options))
+        trained = readings.load(options.storage, chosen)
         results = selection.tested(options.storage, chosen, trained)
         _write_html(options, chosen, trained, results)
         entries.append((f"{_report_name(options, chosen)}.html", chosen, trained))
@@ -142,7 +141,7 @@ def _in_reports(options: argparse.Namespace, name: str) -> str:
     return f"{options.storage.uri.rstrip('/')}/reports/{name}"
 
 
-def _report_name(options: argparse.Namespace, chosen: planning.Chosen) -> str:
+def _report_name(options: argparse.Namespace, chosen: choices.Chosen) -> str:
     is_part = options.where or options.gin or options.seeds or options.stop
     part = "-part" if is_part else ""
     return f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}"
@@ -151,7 +150,7 @@ def _report_name(options: argparse.Namespace, chosen: planning.Chosen) -> str:
 def best(options: argparse.Namespace) -> None:
     """Prints the selected configurations, as gin text or as JSON."""
     chosen = asking.choose(options)
-    trained = selection.load(options.storage, chosen)
+    trained = readings.load(options.storage, chosen)
     scores = asking.selected(options, chosen, trained)
     if options.format == "json":
         written = [selection.as_json(chosen.sweep, s) for s in scores]
@@ -160,11 +159,11 @@ def best(options: argparse.Namespace) -> None:
     for s in scores:
         ids = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
-        budget = planning.amounts({s.axis: s.budget})
+        budget = formatting.amounts({s.axis: s.budget})
         print(
             f"# {s.method} at {budget}: {metric} {s.estimate.mean:.6g}, points {ids}."
         )
-        print(points_module.gin_text(s.points[0]))
+        print(s.points[0].gin_text())
 
 
 def track(options: argparse.Namespace) -> None:
@@ -179,7 +178,7 @@ def track(options: argparse.Namespace) -> None:
             asking.say(line)
 
 
-def _heading(options: argparse.Namespace, chosen: planning.Chosen):
+def _heading(options: argparse.Namespace, chosen: choices.Chosen):
     from bmg_sweeps.reporting import tables
 
     command = asking.command(options, "report", chosen.name)
@@ -188,8 +187,8 @@ def _heading(options: argparse.Namespace, chosen: planning.Chosen):
         columns=("what", "value"),
         rows=(
             ("scale", options.scale),
-            ("trained to", planning.amounts(chosen.stop)),
-            ("storage", errors.public(options.storage.uri)),
-            ("command", errors.public(command)),
+            ("trained to", formatting.amounts(chosen.stop)),
+            ("storage", privacy.public(options.storage.uri)),
+            ("command", privacy.public(command)),
         ),
     )

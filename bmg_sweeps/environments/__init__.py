@@ -1,1 +1,4 @@
-"""Worlds that agents learn in, one a module."""
+"""Worlds that agents learn in, one a module.
+
+May import `core` only.
+"""

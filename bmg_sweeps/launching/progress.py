@@ -10,12 +10,12 @@ import rich.live
 import rich.table
 import rich.text
 
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import estimates, readings, selection
 from bmg_sweeps.launching import planning
-from bmg_sweeps.launching.planning import Chosen
 from bmg_sweeps.records import files, store
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.choices import Chosen
 
 _STATUSES = ("done", "running", "missing", "failed", "diverged")
 _LINE_SECONDS = 10.0  # Between plain lines, at least.
@@ -157,7 +157,7 @@ class _Leader:
             amounts = selection.budgets(chosen.sweep.select, chosen.stop)
             self._budgets = amounts[self._axis]
         self._trained = {
-            p.id: selection.Trained(p, store.Record(p.trainer, p.id, {}), {})
+            p.id: readings.Trained(p, store.Record(p.trainer, p.id, {}), {})
             for p in chosen.points
         }
         self.read({i: plan.records[i] for i in self._trained})
@@ -179,17 +179,15 @@ class _Leader:
         reached = record.progress.get(self._axis, 0)
         return sum(reached >= budget for budget in self._budgets)
 
-    def _reduced(self, point, record: store.Record) -> selection.Trained:
+    def _reduced(self, point, record: store.Record) -> readings.Trained:
         metric = self._chosen.sweep.select.metric
-        one = selection.load_one(self._storage, point, record)
+        one = readings.load_one(self._storage, point, record)
         table = one.table(metric)
         passed = self._budgets[: self._passed(record)]
         values = [
-            selection.value_at(table, self._axis, metric, budget) for budget in passed
+            readings.value_at(table, self._axis, metric, budget) for budget in passed
         ]
-        return selection.Trained(
-            point, one.record, {self._axis: passed, metric: values}
-        )
+        return readings.Trained(point, one.record, {self._axis: passed, metric: values})
 
     def _describe(self) -> str:
         sweep = self._chosen.sweep
@@ -202,7 +200,7 @@ class _Leader:
                 return (
                     f"best at {tables.amount(budget)} {self._axis}: "
                     f"{grid.name(sweep, best.configuration.values)}, "
-                    f"{sweep.select.metric} {tables.short(best.estimate)}"
+                    f"{sweep.select.metric} {estimates.short(best.estimate)}"
                 )
         return ""
 

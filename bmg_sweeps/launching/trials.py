@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import cluster, planning
-from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import point as points_module
+from bmg_sweeps.launching import cluster, planning, revision
+from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.sweep.point import Point
 
 _POLL_SECONDS = 1.0
@@ -49,7 +48,7 @@ def run(
 
     Args:
         storage: of the records.
-        plan: what to run, as `planning.check` has let pass.
+        plan: what to run, as `checking.check` has let pass.
         resources: where.
         pack: points of one structure that train together; None is 1 on CPUs, and what
             the memory holds on a GPU.
@@ -68,7 +67,7 @@ def run(
         resources=resources,
         pack=pack,
         retry=retry,
-        provenance={"launch": uuid.uuid4().hex[:8]} | planning.provenance(),
+        provenance={"launch": uuid.uuid4().hex[:8]} | revision.provenance(),
     )
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
@@ -158,7 +157,7 @@ def _run_trials(
         _stop_on_signal(launch),
     ):
         for p in points:
-            store.declare(launch.storage, p.trainer, p.id, points_module.gin_text(p))
+            store.declare(launch.storage, p.trainer, p.id, p.gin_text())
         tasks = _tasks(launch, points, places)
         results = _fit(ray.tune, tasks, constants, launch)
         has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
@@ -177,7 +176,7 @@ def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
     groups: dict[tuple, list[Point]] = {}
     for p in points:
         width = launch.plan.records[p.id].pack_width
-        groups.setdefault((points_module.structure(p), width), []).append(p)
+        groups.setdefault((p.structure, width), []).append(p)
     tasks = []
     for (_, width), alike in groups.items():
         asked = width or launch.pack or (None if launch.resources.gpus else 1)
@@ -212,8 +211,8 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
     else:
         failure = {"kind": "failed", "type": "Died", "message": reason}
         failure |= {"frames": [], "tries": _DEATHS}
-    with contextlib.suppress(store.Busy, store.Stale):
-        store.begin(storage, record).commit(
+    with contextlib.suppress(attempts.Busy, attempts.Stale):
+        attempts.begin(storage, record).commit(
             failure=failure, provenance=provenance, release=True
         )
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps.records import encoding
@@ -38,6 +38,12 @@ def attempt_of(file_name: str) -> int | None:
     """Returns the attempt whose manifest a file is; None where it is none."""
     match = re.fullmatch(r"manifest-([0-9]{4,9})\.json", file_name)
     return int(match[1]) if match else None
+
+
+def attempts(file_names: Iterable[str]) -> list[int]:
+    """Returns the attempts of which there are manifests, the newest first."""
+    numbers = map(attempt_of, file_names)
+    return sorted((n for n in numbers if n is not None), reverse=True)
 
 
 def owner_of(file_name: str) -> int | None:

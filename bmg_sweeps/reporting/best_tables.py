@@ -1,11 +1,13 @@
 """Tables of what was selected: at each budget, or for each value of a field."""
 
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Estimate, Selection
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps import formatting
+from bmg_sweeps.analysis import estimates, selection
+from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import published, tables
 from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 
 def table(chosen: Chosen, result: Selection) -> Table:
@@ -22,17 +24,17 @@ def table(chosen: Chosen, result: Selection) -> Table:
     title = title_of(chosen, result)
     if result.refused:
         return Table(title, ("why not",), ((result.refused,),))
-    anchors = published.anchors(chosen, axis)
-    rows = [_best_row(chosen, result, best, anchors) for best in result.best]
+    others = published.best(chosen, axis)
+    rows = [_best_row(chosen, result, best, others) for best in result.best]
     columns = (axis, "method", "selected", rule.metric)
     columns += (rule.test,) if rule.test else ()
     columns += ("points", "complete")
-    columns += ("published", "Δ") if anchors else ()
+    columns += ("published", "Δ") if others else ()
     notes = [how(rule), *published.note(chosen)]
     notes += [
         f"Published, at {tables.amount(a.budget)} {axis}: {a.method} "
-        f"{tables.exact(Estimate(a.mean, a.deviation))} ({a.source})."
-        for a in anchors
+        f"{estimates.exact(Estimate(a.mean, a.deviation))} ({a.source})."
+        for a in others
     ]
     return Table(title, columns, tuple(rows), tuple(notes))
 
@@ -52,7 +54,7 @@ def by_value(chosen: Chosen, result: Selection) -> list[Table]:
     for field in chosen.sweep.by:
         rows = [
             (
-                grid.short(score.configuration.values[field]),
+                display.short(score.configuration.values[field]),
                 score.method,
                 grid.describe(chosen.sweep, score.configuration.values),
                 score.estimate,
@@ -85,7 +87,7 @@ def how(rule: grid.Select) -> str:
     )
 
 
-def _best_row(chosen, result, best: selection.Score, anchors) -> tuple[Cell, ...]:
+def _best_row(chosen, result, best: selection.Score, others) -> tuple[Cell, ...]:
     at = (best.budget, best.method)
     considered = sum((s.budget, s.method) == at for s in result.scores)
     left_out = sum((s.budget, s.method) == at for s in result.left_out)
@@ -98,9 +100,9 @@ def _best_row(chosen, result, best: selection.Score, anchors) -> tuple[Cell, ...
     if chosen.sweep.select.test:
         row.append(best.test or "–")
     row += [str(len(best.points)), f"{considered} / {considered + left_out}"]
-    if anchors:
-        found = [a for a in anchors if (a.budget, a.method) == at]
+    if others:
+        found = [a for a in others if (a.budget, a.method) == at]
         ours = best.test or best.estimate
         row.append(Estimate(found[0].mean, found[0].deviation) if found else "–")
-        row.append(tables.signed(ours.mean - found[0].mean) if found else "–")
+        row.append(formatting.signed(ours.mean - found[0].mean) if found else "–")
     return tuple(row)

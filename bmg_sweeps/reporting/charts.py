@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from bmg_sweeps import paper
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Selection, Trained
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.analysis import readings
+from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import curves, published
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 _NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
 _MOST, _LEAST = 300, 20  # Amounts of a line: at most, and however many lines there are.
@@ -37,12 +37,12 @@ def data(
         three are the means of the range's other end.
     """
     rule = chosen.sweep.select
-    groups = selection.by_configuration(trained, rule.over)
+    groups = readings.by_configuration(trained, rule.over)
     places = {key: i for i, key in enumerate(groups)}
     best = [[places[key] for key in _best_ids(result)] for result in results]
     shown = curves.panels(chosen.sweep)
     is_best = {i for of_axis in best for i in of_axis}
-    num_charts = len(results) * sum(isinstance(p, grid.Curve) for p in shown)
+    num_charts = len(results) * sum(isinstance(p, display.Curve) for p in shown)
     few = _most(len(groups), len(is_best), num_charts, rule, trained)
     limits = [_MOST if i in is_best else few for i in range(len(groups))]
     pool: dict[tuple, int] = {}
@@ -53,7 +53,7 @@ def data(
                 "lines": _lines(chosen, groups, result.axis, panel, limits, pool),
                 "published": _published(chosen, result.axis, panel),
             }
-            if isinstance(panel, grid.Curve)
+            if isinstance(panel, display.Curve)
             else {"lines": {}, "published": []}
             for panel in (() if result.refused else shown)
         ]
@@ -71,22 +71,22 @@ def data(
     }
 
 
-def _best(chosen, results, panel: grid.Curve | grid.Best) -> dict[str, Any]:
+def _best(chosen, results, panel: display.Curve | display.Best) -> dict[str, Any]:
     """What the selected configurations attain, in a panel that shows it."""
-    if isinstance(panel, grid.Curve):
+    if isinstance(panel, display.Curve):
         return {}
-    anchors = () if panel.by else published.anchors(chosen, panel.axis)
+    others = () if panel.by else published.best(chosen, panel.axis)
     attained = [one._asdict() for one in curves.attained(chosen, results, panel)]
     return {
         "below": curves.below(chosen, panel),
         "is_by_value": panel.by is not None,
         "attained": attained,
-        "published": [_anchor(a) for a in anchors],
+        "published": [_published_point(a) for a in others],
     }
 
 
-def _is_range(panel: grid.Curve | grid.Best) -> bool:
-    return isinstance(panel, grid.Curve) and panel.to is not None
+def _is_range(panel: display.Curve | display.Best) -> bool:
+    return isinstance(panel, display.Curve) and panel.to is not None
 
 
 def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
@@ -149,14 +149,14 @@ def _line(
     chosen: Chosen,
     members: Sequence[Trained],
     axis: str,
-    panel: grid.Curve,
+    panel: display.Curve,
     most: int,
     pool: dict[tuple, int],
 ) -> list | None:
     """Averages a column over seeds; None where there is nothing to draw."""
     members = [one for one in members if _has_rows(one)]
     widths = {one.record.provenance.get("pack_width", 1) for one in members}
-    is_timed = any(map(selection.is_timed, (axis, panel.metric)))
+    is_timed = any(map(readings.is_timed, (axis, panel.metric)))
     if not members or (is_timed and widths != {1}):
         return None  # The hours of a pack are not its points' own.
     begin, end = _window(chosen, panel)
@@ -192,7 +192,7 @@ def _of_seeds(chosen: Chosen, members: Sequence[Trained], values: np.ndarray):
     return np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
 
 
-def _window(chosen: Chosen, panel: grid.Curve) -> tuple[float, float]:
+def _window(chosen: Chosen, panel: display.Curve) -> tuple[float, float]:
     """The part of the first axis that a panel shows."""
     stop = chosen.stop.get(chosen.sweep.select.axis, math.inf)
     end = min(panel.until or math.inf, stop)
@@ -201,7 +201,7 @@ def _window(chosen: Chosen, panel: grid.Curve) -> tuple[float, float]:
 
 def _within(
     one: Trained, metric: str, axis: str, begin: float, end: float
-) -> selection.Trained:
+) -> readings.Trained:
     """Keeps the rows of a part of an axis, to be drawn on another one."""
     table = one.table(metric)
     if axis not in table:
@@ -211,18 +211,18 @@ def _within(
     return Trained(one.point, one.record, rows)
 
 
-def _published(chosen: Chosen, axis: str, panel: grid.Curve) -> list[dict[str, Any]]:
+def _published(chosen: Chosen, axis: str, panel: display.Curve) -> list[dict[str, Any]]:
     """The published numbers that a panel has a place for."""
     rule = chosen.sweep.select
     begin, end = _window(chosen, panel)
     is_compared = panel.to is None and panel.metric == (rule.test or rule.metric)
     if axis != rule.axis or not is_compared:
         return []
-    anchors = published.anchors(chosen, axis)
-    return [_anchor(a) for a in anchors if begin < a.budget <= end]
+    others = published.best(chosen, axis)
+    return [_published_point(a) for a in others if begin < a.budget <= end]
 
 
-def _anchor(a: paper.Anchor) -> dict[str, Any]:
+def _published_point(a: display.PublishedBest) -> dict[str, Any]:
     return {"method": a.method, "at": a.budget, "mean": a.mean,
             "deviation": a.deviation}  # fmt: skip
 

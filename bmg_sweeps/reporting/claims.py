@@ -8,12 +8,14 @@ are equal cannot be shown: such a claim is contradicted, or not.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bmg_sweeps.analysis import intervals, selection
-from bmg_sweeps.analysis.selection import Score, Selection, Trained
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps import formatting
+from bmg_sweeps.analysis import estimates, intervals, selection
+from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.selection import Score, Selection
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 
 class _Reading(NamedTuple):
@@ -54,7 +56,7 @@ def table(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> list
 
 def _row(
     chosen: Chosen,
-    claim: grid.Claim,
+    claim: display.Claim,
     best: Mapping[str, Score],
     by_id: Mapping[str, Trained],
     last: float,
@@ -67,13 +69,13 @@ def _row(
     if reasons:
         return (claim.text, f"open: {reasons[0]}", "–", "–", "–")
     shown = [
-        f"{found.what}: {tables.short(selection.estimate(found.by_seed.values()))}"
+        f"{found.what}: {estimates.short(estimates.estimate(found.by_seed.values()))}"
         for found in (more, less)
     ]
     if min(len(more.by_seed), len(less.by_seed)) < 2:
         return (claim.text, "open: one seed has no interval", "–", *shown)
     difference = _difference(more, less)
-    written = tables.interval(difference, tables.suffixed)
+    written = intervals.interval(difference, formatting.suffixed)
     return (claim.text, _verdict(claim, difference), written, *shown)
 
 
@@ -99,7 +101,7 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
     parts += [f"over {tables.amount(quantity.last)}"] if quantity.last else []
     return _Reading(
         what=" ".join(parts),
-        by_seed=selection.by_seed(rule.over, score.points, values),
+        by_seed=estimates.by_seed(rule.over, score.points, values),
         points=frozenset(p.id for p in score.points),
     )
 
@@ -110,7 +112,9 @@ def _readings(chosen, quantity, members, amount) -> list[float] | str:
     columns = filter(None, (quantity.metric or rule.metric, quantity.minus))
     found = []
     for column in columns:
-        values = selection.readings(members, rule.axis, amount, column, quantity.last)
+        values = selection.read_column(
+            members, rule.axis, amount, column, quantity.last
+        )
         if isinstance(values, str):
             return values
         found.append(values)
@@ -127,7 +131,7 @@ def _difference(more: _Reading, less: _Reading) -> intervals.Interval:
     )
 
 
-def _verdict(claim: grid.Claim, difference: intervals.Interval) -> str:
+def _verdict(claim: display.Claim, difference: intervals.Interval) -> str:
     if claim.are_equal:
         is_zero_within = difference.low <= 0 <= difference.high
         return "not contradicted" if is_zero_within else "contradicted"

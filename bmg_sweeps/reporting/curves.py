@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Selection, Trained
-from bmg_sweeps.launching.planning import Chosen
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.analysis import readings
+from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 
 class Attained(NamedTuple):
@@ -20,10 +21,10 @@ class Attained(NamedTuple):
     deviations: list[float | None]  # Over seeds; None with one.
 
 
-def panels(sweep: grid.Sweep) -> tuple[grid.Curve | grid.Best, ...]:
+def panels(sweep: grid.Sweep) -> tuple[display.Curve | display.Best, ...]:
     """Returns what a sweep shows; the metric that decides, where it does not say."""
     metric = sweep.select.metric
-    return sweep.curves or (grid.Curve(title=metric, metric=metric, label=metric),)
+    return sweep.curves or (display.Curve(title=metric, metric=metric, label=metric),)
 
 
 def curve(
@@ -63,7 +64,7 @@ def curve(
         places = np.linspace(len(amounts) - 1, 0, most).round().astype(int)
         amounts = amounts[places[::-1]]
     values = [
-        [selection.value_at(table, axis, metric, amount) for amount in amounts]
+        [readings.value_at(table, axis, metric, amount) for amount in amounts]
         for table in tables
     ]
     # None becomes NaN, which is not drawn.
@@ -71,7 +72,7 @@ def curve(
 
 
 def attained(
-    chosen: Chosen, results: Sequence[Selection], panel: grid.Best
+    chosen: Chosen, results: Sequence[Selection], panel: display.Best
 ) -> list[Attained]:
     """Reads the test, or the metric that decides, of what was selected.
 
@@ -96,7 +97,7 @@ def attained(
             continue
         values = score.configuration.values
         one = found.setdefault(score.method, Attained(score.method, [], [], []))
-        one.at.append(grid.short(values[panel.by]) if panel.by else score.budget)
+        one.at.append(display.short(values[panel.by]) if panel.by else score.budget)
         one.means.append(estimate.mean)
         one.deviations.append(estimate.deviation)
     return [
@@ -104,7 +105,7 @@ def attained(
     ]
 
 
-def below(chosen: Chosen, panel: grid.Best) -> str:
+def below(chosen: Chosen, panel: display.Best) -> str:
     """Names what a panel of the best is drawn over."""
     for method in chosen.sweep.methods.values():
         if panel.by in method.symbols:

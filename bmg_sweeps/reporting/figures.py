@@ -8,15 +8,18 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from bmg_sweeps import errors
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Selection, Trained
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import curves, published
 from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.choices import Chosen
 
 matplotlib.use("Agg")  # No window: the file is all that is wanted.
 from matplotlib import pyplot
+
+from bmg_sweeps import formatting
+from bmg_sweeps.analysis import readings
+from bmg_sweeps.sweep import display
 
 # Okabe and Ito's colors, which the color-blind can tell apart.
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
@@ -47,14 +50,14 @@ def draw(
     shown = curves.panels(sweep)
     figure, panels = _panels(len(shown))
     for panel, curve in zip(panels, shown, strict=True):
-        if isinstance(curve, grid.Best):
+        if isinstance(curve, display.Best):
             _draw_best(panel, chosen, results, curve)
             continue
         drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
         for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
             members = [by_id[p.id] for p in score.points]
             name = grid.name(sweep, score.configuration.values)
-            label = f"{name}, {errors.counted(len(members), 'seed')}"
+            label = f"{name}, {formatting.counted(len(members), 'seed')}"
             _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
@@ -73,7 +76,7 @@ def draw(
 def _title(chosen: Chosen, trained: Sequence[Trained]) -> str:
     """Says what is shown, and that it was chosen where there was a choice."""
     sweep = chosen.sweep
-    groups = selection.by_configuration(trained, sweep.select.over).values()
+    groups = readings.by_configuration(trained, sweep.select.over).values()
     methods = [grid.method_of(sweep, one.point.values) for one, *_ in groups]
     is_chosen = len(set(methods)) < len(methods)
     best = "; best of each method" if is_chosen else ""
@@ -102,7 +105,7 @@ def _share_y(panels: Sequence[Any]) -> None:
             panel.set_ylim(min(lows), max(highs))
 
 
-def _draw_best(panel, chosen, results, shown: grid.Best) -> None:
+def _draw_best(panel, chosen, results, shown: display.Best) -> None:
     """Draws what the selected ones attain, and where they stand what is published."""
     styles = dict(zip(chosen.sweep.methods, itertools.cycle(_STYLES), strict=False))
     for one in curves.attained(chosen, results, shown):
@@ -113,11 +116,9 @@ def _draw_best(panel, chosen, results, shown: grid.Best) -> None:
             marker="o", markersize=4, linewidth=0 if shown.by else 1.5, elinewidth=1,
         )  # fmt: skip
     for method in () if shown.by else styles:
-        anchors = [
-            a for a in published.anchors(chosen, shown.axis) if a.method == method
-        ]
-        if anchors:
-            at, means = [a.budget for a in anchors], [a.mean for a in anchors]
+        others = [a for a in published.best(chosen, shown.axis) if a.method == method]
+        if others:
+            at, means = [a.budget for a in others], [a.mean for a in others]
             style = styles[method] | {"marker": "*", "fillstyle": "none"}
             label = f"{method}, published"
             panel.plot(at, means, **style, linewidth=0, label=label)

@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import intervals, selection
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.launching.planning import Chosen
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 
 _MOST_ABREAST = 8  # Methods that are all compared with each other.
@@ -42,7 +43,7 @@ def table(chosen: Chosen, result: Selection) -> list[Table]:
             "–" if other == method else _chance(sign * scores, sign * matrices[other])
             for other in compared
         ]
-        middle = tables.interval(middles[method], tables.suffixed)
+        middle = intervals.interval(middles[method], formatting.suffixed)
         rows.append((method, middle, *chances))
     versus = [f"P(better than {method})" for method in compared]
     notes = (
@@ -60,7 +61,7 @@ def _chance(ours: np.ndarray, others: np.ndarray) -> str:
     if ours.shape[1] != others.shape[1]:
         return "other tasks"
     found = intervals.probability_of_improvement(ours, others)
-    return tables.interval(found, "{:.2f}".format)
+    return intervals.interval(found, "{:.2f}".format)
 
 
 def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:

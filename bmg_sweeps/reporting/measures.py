@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Estimate, Trained
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.reporting import published, tables
 from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 
 def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
@@ -29,10 +30,10 @@ def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
         has_others = bool(published.measured(chosen, measure.metric))
         columns += ["ours", "published"] if has_others else [measure.label]
         groups += [measure.label] * 2 if has_others else [""]
-    refused = {m.metric: selection.refusal(trained, m.metric) for m in sweep.measures}
+    refused = {m.metric: readings.refusal(trained, m.metric) for m in sweep.measures}
     why: dict[str, list[str]] = {}
     rows = []
-    for members in selection.by_configuration(trained, rule.over).values():
+    for members in readings.by_configuration(trained, rule.over).values():
         values = members[0].point.configuration(rule.over).values
         row: list[Cell] = [grid.method_of(sweep, values), grid.describe(sweep, values)]
         for measure in sweep.measures:
@@ -56,7 +57,9 @@ def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
     ]
 
 
-def _others(chosen: Chosen, measure: grid.Measure, values: grid.Values) -> list[Cell]:
+def _others(
+    chosen: Chosen, measure: display.Measure, values: grid.Values
+) -> list[Cell]:
     """The published number of a configuration, where there is such a column."""
     numbers = published.measured(chosen, measure.metric)
     found = [m for m in numbers if published.is_of(m, chosen.sweep, values)]

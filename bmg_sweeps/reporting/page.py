@@ -24,11 +24,11 @@ import jinja2.utils
 import markupsafe
 import plotly.offline
 
-from bmg_sweeps import errors
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Estimate, Selection, Trained
-from bmg_sweeps.launching import planning
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps import formatting, privacy
+from bmg_sweeps.analysis import estimates, readings
+from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records import store
 from bmg_sweeps.reporting import (
     best_tables,
@@ -39,7 +39,8 @@ from bmg_sweeps.reporting import (
     tables,
 )
 from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 _TEMPLATES = pathlib.Path(__file__).parent / "templates"
 _LONG = 15  # Rows of a table that is not folded away.
@@ -170,8 +171,8 @@ def _shown(cell: Cell, is_wide: bool) -> _Shown:
     if not isinstance(cell, Estimate):
         return _Shown(cell, len(cell) > _LINE, None)
     if not is_wide:
-        return _Shown(tables.exact(cell), False, None)
-    return _Shown(tables.short(cell), False, tables.exact(cell))
+        return _Shown(estimates.exact(cell), False, None)
+    return _Shown(estimates.short(cell), False, estimates.exact(cell))
 
 
 def _is_number(cell: Cell) -> bool:
@@ -209,7 +210,10 @@ def _facts(
     return [
         ("scale", said.get("scale", chosen.choice.scale)),
         ("trained to", _amounts(chosen.stop)),
-        (f"{chosen.sweep.select.over[0]}s", f"{tables.ranges(seeds)} ({len(seeds)})"),
+        (
+            f"{chosen.sweep.select.over[0]}s",
+            f"{formatting.ranges(seeds)} ({len(seeds)})",
+        ),
         ("device", ", ".join(_devices(trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
@@ -245,16 +249,16 @@ def _published_table(chosen: Chosen, result: Selection) -> list[Table]:
     """Every published number of an axis, with ours where it was trained that far."""
     if side_by_side.is_possible(chosen, result):
         return []  # It has all of them.
-    anchors = published.anchors(chosen, result.axis)
+    others = published.best(chosen, result.axis)
     ours = {(score.budget, score.method): score for score in result.best}
     rows = []
-    for a in anchors:
+    for a in others:
         row = (a.method, tables.amount(a.budget), Estimate(a.mean, a.deviation))
         score = ours.get((a.budget, a.method))
         found: tuple[Cell, ...] = ("–", "–", "–")
         if score:
             values, estimate = score.configuration.values, score.test or score.estimate
-            difference = tables.signed(estimate.mean - a.mean)
+            difference = formatting.signed(estimate.mean - a.mean)
             found = (estimate, grid.describe(chosen.sweep, values), difference)
         rows.append((*row, *found, a.source))
     if not rows:
@@ -322,7 +326,7 @@ def _waiting_table(
     """Points without a result, one row for each configuration."""
     rule = chosen.sweep.select
     rows = []
-    for members in selection.by_configuration(waiting, rule.over).values():
+    for members in readings.by_configuration(waiting, rule.over).values():
         values = members[0].point.configuration(rule.over).values
         furthest = max(one.record.progress.get(rule.axis, 0) for one in members)
         states = [statuses[one.point.id] for one in members]
@@ -332,7 +336,7 @@ def _waiting_table(
                 grid.describe(chosen.sweep, values),
                 str(states.count("missing")),
                 str(states.count("running")),
-                tables.ranges(
+                formatting.ranges(
                     sorted({one.point.values[rule.over[0]] for one in members})
                 ),
                 f"{tables.amount(furthest)} {rule.axis}" if furthest else "–",
@@ -385,7 +389,7 @@ def _commands(
         ("See where the points stand", [command("status")]),
     ]
     budgets = [
-        planning.amounts({result.axis: max(score.budget for score in result.best)})
+        formatting.amounts({result.axis: max(score.budget for score in result.best)})
         for result in results
         if result.best
     ]
@@ -402,7 +406,7 @@ def _commands(
     return written
 
 
-def _without_seeds(choice: planning.Choice) -> list[str]:
+def _without_seeds(choice: choices.Choice) -> list[str]:
     words = choice.arguments()
     if choice.seeds:
         place = words.index("--seeds")
@@ -452,7 +456,7 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
-        finalize=lambda value: _private(value) if type(value) is str else value,
+        finalize=lambda value: privacy.scrubbed(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -463,7 +467,7 @@ def _environment() -> jinja2.Environment:
 
 def _code(text: str) -> markupsafe.Markup:
     """Marks what stands between backticks."""
-    escaped = str(markupsafe.escape(_private(text)))
+    escaped = str(markupsafe.escape(privacy.scrubbed(text)))
     return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))
 
 
@@ -490,14 +494,5 @@ def _json(value: Any) -> markupsafe.Markup:
     """Writes data for a script, safe to stand inside a page."""
     dumps = functools.partial(json.dumps, allow_nan=False, separators=(",", ":"))
     return jinja2.utils.htmlsafe_json_dumps(
-        value, dumps=lambda v: _private(dumps(v, ensure_ascii=False))
+        value, dumps=lambda v: privacy.scrubbed(dumps(v, ensure_ascii=False))
     )
-
-
-def _private(text: str) -> str:
-    """Leaves out what is the user's own affair: home folders and credentials."""
-    text = errors.without_home(text)
-    text = re.sub(r"(?<![\w.-])/(home|Users)/[^/\s'\"<>]+", "~", text)
-    text = re.sub(r"(?<=://)[^/@\s'\"]+@", "", text)
-    secret = r"((?:api_?key|secret|token|password|signature)\w*=)[^\s&'\"]+"
-    return re.sub(secret, r"\1…", text, flags=re.IGNORECASE)

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.selection import Selection, Trained
-from bmg_sweeps.launching.planning import Chosen
-from bmg_sweeps.paper import Anchor
+from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import (
     best_tables,
     claims,
@@ -21,7 +21,9 @@ from bmg_sweeps.reporting import (
     tables,
 )
 from bmg_sweeps.reporting.tables import Table
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.display import PublishedBest
 
 _MOST_COLUMNS = 12  # Budgets of the table of every configuration.
 
@@ -121,7 +123,7 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
     head = ("method", "configuration", *fields)
     head += ("axis", "budget", metric, "deviation", "points", "is_best")
     head += (test, "test_deviation") if test else ()
-    others = {a: published.anchors(chosen, a) for a in (r.axis for r in results)}
+    others = {a: published.best(chosen, a) for a in (r.axis for r in results)}
     if any(others.values()):
         head += ("published", "published_deviation", "published_configuration")
     writer.writerow(head)
@@ -145,23 +147,25 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
     return buffer.getvalue()
 
 
-def _published(anchors: Sequence[Anchor], best: selection.Score) -> tuple[Any, ...]:
+def _published(
+    others: Sequence[PublishedBest], best: selection.Score
+) -> tuple[Any, ...]:
     """What is published of the best of a method at a budget."""
     at = (best.budget, best.method)
-    for anchor in anchors:
-        if (anchor.budget, anchor.method) == at:
-            selected = (f"{s}={grid.short(v)}" for s, v in anchor.selected.items())
-            return (anchor.mean, anchor.deviation, " ".join(selected))
+    for other in others:
+        if (other.budget, other.method) == at:
+            selected = (f"{s}={display.short(v)}" for s, v in other.selected.items())
+            return (other.mean, other.deviation, " ".join(selected))
     return ("", "", "")
 
 
 def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
     """Says what the numbers of every table are numbers of."""
     sweep, over = chosen.sweep, chosen.sweep.select.over[0]
-    seeds = tables.ranges(sorted({p.values[over] for p in chosen.points}))
+    seeds = formatting.ranges(sorted({p.values[over] for p in chosen.points}))
     devices = sorted({d for t in trained for d in t.record.devices})
     shown = []
-    for field, symbol in grid.symbols_of(sweep.shown).items():
+    for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
         shown.append(f"{symbol.text} {'/'.join(values)}")
     stop = ", ".join(f"{tables.amount(n)} {axis}" for axis, n in chosen.stop.items())
@@ -235,4 +239,4 @@ def _provenance_table(trained: Sequence[Trained]) -> Table:
 
 def _median(seconds: Iterable[float]) -> str:
     known = [s for s in seconds if s > 0]
-    return f"{tables.suffixed(statistics.median(known))}, median" if known else "–"
+    return f"{formatting.suffixed(statistics.median(known))}, median" if known else "–"

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis.selection import Score, Selection
-from bmg_sweeps.launching.planning import Chosen
-from bmg_sweeps.paper import Anchor
 from bmg_sweeps.reporting import best_tables, published, tables
 from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.display import PublishedBest
 
-_Found = Mapping[tuple[float, str], Score | Anchor]  # By budget and method.
+_Found = Mapping[tuple[float, str], Score | PublishedBest]  # By budget and method.
 
 
 def is_possible(chosen: Chosen, result: Selection) -> bool:
@@ -33,7 +34,7 @@ def table(chosen: Chosen, result: Selection) -> Table:
     columns, groups = _columns(chosen, result)
     rule = chosen.sweep.select
     notes = [best_tables.how(rule), _complete(chosen, result), *published.note(chosen)]
-    sources = {a.source: None for a in published.anchors(chosen, result.axis)}
+    sources = {a.source: None for a in published.best(chosen, result.axis)}
     notes += [f"Published: {source}. Δ is ours − published." for source in sources]
     return Table(
         best_tables.title_of(chosen, result),
@@ -53,24 +54,24 @@ def _columns(chosen: Chosen, result: Selection) -> tuple[list[str], list[str]]:
         symbols = [symbol.text for symbol in of.symbols.values()]
         names += [*symbols, *numbers]
         groups += [method] * (len(symbols) + len(numbers))
-        if published.anchors(chosen, result.axis):
+        if published.best(chosen, result.axis):
             names += [*symbols, numbers[-1], "Δ"]
             groups += [f"{method} published"] * (len(symbols) + 2)
     return names, groups
 
 
 def _rows(chosen: Chosen, result: Selection) -> list[tuple[Cell, ...]]:
-    anchors = published.anchors(chosen, result.axis)
+    others = published.best(chosen, result.axis)
     ours: _Found = {(score.budget, score.method): score for score in result.best}
-    theirs: _Found = {(anchor.budget, anchor.method): anchor for anchor in anchors}
+    theirs: _Found = {(other.budget, other.method): other for other in others}
     made = []
     for budget in sorted({budget for budget, _ in (*ours, *theirs)}):
         row: list[Cell] = [tables.amount(budget)]
         for name, method in chosen.sweep.methods.items():
-            score, anchor = ours.get((budget, name)), theirs.get((budget, name))
+            score, other = ours.get((budget, name)), theirs.get((budget, name))
             row += _our_cells(chosen.sweep.select, method, score)
-            if anchors:
-                row += _their_cells(method, anchor, score)
+            if others:
+                row += _their_cells(method, other, score)
         made.append(tuple(row))
     return made
 
@@ -103,11 +104,11 @@ def _our_cells(rule: grid.Select, method: grid.Method, score: Score | None):
     return cells
 
 
-def _their_cells(method: grid.Method, anchor: Anchor | None, score: Score | None):
-    if anchor is None:
+def _their_cells(method: grid.Method, other: PublishedBest | None, score: Score | None):
+    if other is None:
         return ["–"] * (len(method.tuned) + 2)
     symbols = [symbol.text for symbol in method.symbols.values()]
-    cells = [grid.short(anchor.selected.get(symbol, "–")) for symbol in symbols]
-    cells.append(published.written(anchor.mean, anchor.deviation))
+    cells = [display.short(other.selected.get(symbol, "–")) for symbol in symbols]
+    cells.append(published.written(other.mean, other.deviation))
     ours = score and (score.test or score.estimate)
-    return [*cells, tables.signed(ours.mean - anchor.mean) if ours else "–"]
+    return [*cells, formatting.signed(ours.mean - other.mean) if ours else "–"]

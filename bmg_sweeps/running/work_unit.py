@@ -7,28 +7,20 @@ add a trainer"), and everything else about a point is in its record.
 Points of one structure may train together, as a pack: one compiled call advances all of
 them. Each keeps its own record, stop rule and failure; those that are over stay in the
 pack, unrecorded, until the last one is.
-
-    python -m bmg_sweeps.running.work_unit < points.json
-
-checks every point of a plan, for a driver that imports neither JAX nor a trainer.
 """
 
 import contextlib
 import dataclasses
-import importlib
-import json
 import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import gin
 import jax
 
-from bmg_sweeps import errors
-from bmg_sweeps.records import files, store
-from bmg_sweeps.running import pack, programs
-from bmg_sweeps.sweep import point as points
+from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.running import binding, pack, programs
+from bmg_sweeps.running.lane import Lane
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,31 +37,6 @@ class Task:
     def owner(self) -> str:
         """How others that want the same points call who trains them."""
         return f"launch {self.launch.get('launch', 'unknown')}"
-
-
-def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
-    """Makes a point's `Config` from its gin text, and nothing of the last point's.
-
-    Args:
-        trainer: name of a module in trainers/.
-        gin_text: binds every field of its `Config`, and nothing else.
-
-    Returns:
-        The trainer's module and the checked config.
-
-    Raises:
-        ValueError: a binding is unknown or no literal, or the trainer's `check` refuses
-            a value.
-    """
-    gin.clear_config()
-    # Not by gin, which imports whatever a text names, and reads the files it includes.
-    values = points.parse_bindings(trainer, gin_text)
-    module = importlib.import_module(f"trainers.{trainer}")
-    for name, value in values.items():
-        gin.bind_parameter(f"{trainer}.{name}", value)
-    config = module.Config()
-    module.check(config)
-    return module, config
 
 
 def run(
@@ -141,7 +108,7 @@ def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
 def _bound(storage, record) -> tuple[types.ModuleType, Any]:
     """Binds a point as its record says."""
     gin_text = store.gin_text(storage, record.trainer, record.id)
-    return bind(record.trainer, gin_text)
+    return binding.bind(record.trainer, gin_text)
 
 
 def _fitting_width(storage, record) -> int:
@@ -155,19 +122,19 @@ def _fitting_width(storage, record) -> int:
     return programs.fitting_width(single, jax.devices()[0])
 
 
-def _take(storage, members, task: Task, statuses) -> list[pack.Lane]:
+def _take(storage, members, task: Task, statuses) -> list[Lane]:
     """Takes hold of the points that nobody else has."""
-    lanes: list[pack.Lane] = []
+    lanes: list[Lane] = []
     try:
         for record in members:
             record = store.verify(storage, record, store.PARTS)
             failure = record.failure if statuses[record.id] == "missing" else None
-            with contextlib.suppress(store.Busy):
+            with contextlib.suppress(attempts.Busy):
                 lanes.append(
-                    pack.Lane(
+                    Lane(
                         storage=storage,
                         record=record,
-                        attempt=store.begin(storage, record, task.owner),
+                        attempt=attempts.begin(storage, record, task.owner),
                         stop=task.stops[record.id],
                         tries=(failure or {}).get("tries", 0),
                         provenance=dict(task.launch),
@@ -180,7 +147,7 @@ def _take(storage, members, task: Task, statuses) -> list[pack.Lane]:
     return lanes
 
 
-def _run_pack(lanes: list[pack.Lane], width: int, should_stop) -> None:
+def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
     """Commits how every point ended, whatever that is."""
     for lane in lanes:
         with lane.catching():
@@ -198,25 +165,3 @@ def _run_pack(lanes: list[pack.Lane], width: int, should_stop) -> None:
                 lane.fail(error)
             elif not lane.is_closed:
                 lane.leave_pack(error)
-
-
-def _problem(trainer: str, gin_text: str) -> str | None:
-    try:
-        module, config = bind(trainer, gin_text)
-        if hasattr(module, "provenance"):
-            module.provenance(config)
-    except Exception as error:
-        return errors.first_line(error)
-    return None
-
-
-def _first_problem(points: list[tuple[str, str]]) -> tuple[int, str] | None:
-    """Returns the first point that cannot be run, and why; none after it is checked."""
-    problems = ((i, _problem(*point)) for i, point in enumerate(points))
-    return next(((i, problem) for i, problem in problems if problem), None)
-
-
-if __name__ == "__main__":
-    with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
-        found = _first_problem(json.load(sys.stdin))
-    print(json.dumps(found))

@@ -1,23 +1,23 @@
-"""What is wanted: grids of points, how the best is chosen, and what is shown of it.
+"""What is wanted: grids of points, choices among them, and what is to be shown.
 
-A sweep file needs one import line: `from bmg_sweeps.sweep import …`.
+May import `trainer` and what is below; no platform. A sweep file needs one import line,
+`from bmg_sweeps.sweep import …`. Begin at `grid`; `choices` resolves a sweep's points
+under what the command line says.
 """
 
-from bmg_sweeps.sweep.grid import (
+from bmg_sweeps.sweep.display import (
     Best,
     Claim,
     Curve,
     Measure,
-    Method,
+    Published,
+    PublishedBest,
+    PublishedMeasure,
     Quantity,
-    Scale,
-    Select,
-    Sweep,
     Symbol,
-    arm,
-    product,
-    zipped,
 )
+from bmg_sweeps.sweep.grid import Method, Scale, Select, Sweep, arm, product, zipped
+from bmg_sweeps.sweep.loading import load_sweep
 
 __all__ = [
     "Best",
@@ -25,12 +25,16 @@ __all__ = [
     "Curve",
     "Measure",
     "Method",
+    "Published",
+    "PublishedBest",
+    "PublishedMeasure",
     "Quantity",
     "Scale",
     "Select",
     "Sweep",
     "Symbol",
     "arm",
+    "load_sweep",
     "product",
     "zipped",
 ]

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bmg_sweeps import errors
-from bmg_sweeps.sweep import validation
+from bmg_sweeps.sweep import display, validation
+from bmg_sweeps.trainer.bindings import Values
 
 SCALES = ("smoke", "lite", "paper")
 MOST_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
-
-Values = dict[str, Any]
-"""Values by field name; the fields it does not name keep the trainer's gin values."""
 
 
 def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
@@ -151,165 +149,26 @@ class Select:
         return next(iter(self.budgets))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Curve:
-    """One panel of a figure: a column of the rows over the axis of the budgets.
-
-    Or, with a second column, the range between the two.
-    """
-
-    title: str
-    metric: str
-    label: str  # Of the vertical axis, with its unit.
-    to: str | None = None  # Column at the other end of a range.
-    methods: tuple[str, ...] | None = None  # That are shown; None is all.
-    until: float | None = None  # End of the shown range; None is the stop rule.
-    last: float | None = None  # Length of the shown range; None starts at zero.
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for names that are no text, and ranges without a length."""
-        for name in ("title", "metric", "label"):
-            validation.text(name, getattr(self, name))
-        if self.to is not None:
-            validation.text("to", self.to)
-        validation.all_of("methods", self.methods or (), str, "names of methods")
-        for name in ("until", "last"):
-            validation.amount_or_none(name, getattr(self, name))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Best:
-    """One panel of a figure: what the selected configurations attain, by method.
-
-    At each budget of an axis; or, for each value of a field, at its last one.
-    """
-
-    title: str
-    label: str  # Of the vertical axis, with its unit.
-    axis: str  # Of the budgets.
-    by: str | None = None  # Such as "inner_steps"; None is by budget.
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for names that are no text."""
-        for name in ("title", "label", "axis"):
-            validation.text(name, getattr(self, name))
-        if self.by is not None:
-            validation.text("by", self.by)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Measure:
-    """A column of the rows that is shown for every configuration, at the last budget.
-
-    An axis of progress followed by "_per_second" is a column, too: the amount divided
-    by the training seconds.
-    """
-
-    metric: str
-    label: str
-    last: float | None = None  # Training whose rows are averaged; None is one row.
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for names that are no text, or a range of no length."""
-        for name in ("metric", "label"):
-            validation.text(name, getattr(self, name))
-        validation.amount_or_none("last", self.last)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Quantity:
-    """A number of each run of what is selected of a method: a column, or a difference.
-
-    Selected is as for the last budget; at an earlier one its numbers then are meant.
-    """
-
-    method: str  # Key of `Sweep.methods`.
-    metric: str | None = None  # Column; None is the one that decides, or its test.
-    minus: str | None = None  # Column that is taken off it.
-    at: float | None = None  # Amount of the first axis; None is the last budget.
-    last: float | None = None  # Training whose rows are averaged; None is one row.
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for names that are no text, and for no amounts."""
-        validation.text("method", self.method)
-        for name in ("metric", "minus"):
-            if getattr(self, name) is not None:
-                validation.text(name, getattr(self, name))
-        has_columns = self.minus is None or self.metric is not None
-        validation.that(has_columns, "minus", self.minus, "a metric to take it off")
-        for name in ("at", "last"):
-            validation.amount_or_none(name, getattr(self, name))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What a paper says, as a comparison that our own points can decide.
-
-    A method's name stands for what it attains: Quantity(method=name).
-    """
-
-    text: str  # One sentence.
-    more: Quantity | str
-    less: Quantity | str
-    are_equal: bool = False  # Whether it is that the two do not differ.
-
-    def __post_init__(self) -> None:
-        """Raises ValueError where a part of it is not of its type."""
-        validation.text("text", self.text)
-        for name in ("more", "less"):
-            value = getattr(self, name)
-            value = Quantity(method=value) if isinstance(value, str) else value
-            is_quantity = isinstance(value, Quantity)
-            validation.that(is_quantity, name, value, "Quantity(…) or a method's name")
-            object.__setattr__(self, name, value)
-        validation.that(
-            isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
-        )
-
-
-@dataclasses.dataclass(frozen=True)
-class Symbol:
-    """How a field is shown where its values have names of their own in the paper.
-
-    >>> Symbol("FOMAML", {"maml": "False", "fomaml": "True"}).shown("fomaml")
-    'True'
-    """
-
-    text: str
-    labels: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # By value.
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for what is no text."""
-        validation.text("symbol", self.text)
-        validation.that(
-            isinstance(self.labels, Mapping), "labels", self.labels, _LABELS
-        )
-        for value, label in self.labels.items():
-            validation.text(f"labels[{value!r}]", label)
-
-    def shown(self, value: Any) -> str:
-        """Writes a value: its label, or else itself."""
-        return self.labels.get(value, short(value))
-
-
 @dataclasses.dataclass(frozen=True)
 class Method:
     """An arm of the comparison: how its points are known, and what tunes it."""
 
     values: Values  # That all of its points have, and no other method's.
-    tuned: Mapping[str, str | Symbol]  # Fields that tell its configurations apart.
+    tuned: Mapping[
+        str, str | display.Symbol
+    ]  # Fields that tell its configurations apart.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value is no literal, or `tuned` has no symbols."""
         validation.names("values", self.values)
         for field, value in self.values.items():
             validation.literal(field, value)
-        _check_symbols("tuned", self.tuned)
+        display._check_symbols("tuned", self.tuned)
 
     @property
-    def symbols(self) -> dict[str, Symbol]:
+    def symbols(self) -> dict[str, display.Symbol]:
         """What its configurations are described by, by field."""
-        return symbols_of(self.tuned)
+        return display.symbols_of(self.tuned)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -321,12 +180,14 @@ class Sweep:
     scales: Mapping[str, Scale]  # "smoke", "lite" and "paper".
     select: Select
     methods: Mapping[str, Method]
-    curves: tuple[Curve | Best, ...] = ()  # None is one of the metric that decides.
-    measures: tuple[Measure, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    shown: Mapping[str, str | Symbol] = dataclasses.field(default_factory=dict)
+    curves: tuple[
+        display.Curve | display.Best, ...
+    ] = ()  # None is one of the metric that decides.
+    measures: tuple[display.Measure, ...] = ()
+    claims: tuple[display.Claim, ...] = ()
+    shown: Mapping[str, str | display.Symbol] = dataclasses.field(default_factory=dict)
     # Fields that every table names beside its title, such as the data set.
-    anchors: str | None = None  # Name in `paper` of published numbers to compare with.
+    published: display.Published | None = None  # Numbers of others to compare with.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a part of it is not of its type."""
@@ -347,17 +208,18 @@ class Sweep:
             form = "Method(values, tuned={…})"
             validation.that(is_method, f"methods[{name!r}]", method, form)
         form = "Curve(…) or Best(…)"
-        validation.all_of("curves", self.curves, (Curve, Best), form)
-        validation.all_of("measures", self.measures, Measure, "Measure(…)")
-        validation.all_of("claims", self.claims, Claim, "Claim(…)")
-        _check_symbols("shown", self.shown)
-        if self.anchors is not None:
-            validation.text("anchors", self.anchors)
+        validation.all_of("curves", self.curves, (display.Curve, display.Best), form)
+        validation.all_of("measures", self.measures, display.Measure, "Measure(…)")
+        validation.all_of("claims", self.claims, display.Claim, "Claim(…)")
+        display._check_symbols("shown", self.shown)
+        is_published = isinstance(self.published, display.Published | None)
+        form = "Published(…)"
+        validation.that(is_published, "published", self.published, form)
 
     @property
     def by(self) -> tuple[str, ...]:
         """Fields by whose values the best are shown apart."""
-        fields = [c.by for c in self.curves if isinstance(c, Best) and c.by]
+        fields = [c.by for c in self.curves if isinstance(c, display.Best) and c.by]
         return tuple(dict.fromkeys(fields))
 
 
@@ -388,7 +250,7 @@ def describe(sweep: Sweep, values: Values) -> str:
         Such as "K=7 L=2".
     """
     method = sweep.methods.get(method_of(sweep, values))
-    symbols = method.symbols if method else symbols_of({f: f for f in values})
+    symbols = method.symbols if method else display.symbols_of({f: f for f in values})
     return " ".join(f"{s.text}={s.shown(values[f])}" for f, s in symbols.items())
 
 
@@ -405,30 +267,8 @@ def name(sweep: Sweep, values: Values) -> str:
     return f"{method_of(sweep, values)} {describe(sweep, values)}".rstrip()
 
 
-def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
-    """Makes symbols of those that are plain text, by field."""
-    return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}
-
-
-def short(value: Any) -> str:
-    """Writes a value as descriptions do: 0.0001 and 1e-05."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-_LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
 _ROWS = "dicts of values by field, such as product(…) makes"
 _FEW_POINTS = f"at most {MOST_POINTS:,}"
-
-
-def _check_symbols(name: str, value: Any) -> None:
-    is_dict = isinstance(value, Mapping)
-    validation.that(
-        is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}"
-    )
-    validation.names(name, value)
-    for field, symbol in value.items():
-        if not isinstance(symbol, Symbol):
-            validation.text(f"{name}[{field!r}]", symbol)
 
 
 def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:

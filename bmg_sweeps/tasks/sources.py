@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from bmg_sweeps import errors
+from bmg_sweeps import errors, formatting
 
 SPLITS = ("train", "validation", "test")
 
@@ -163,7 +163,9 @@ def check_array(
 def check_count(where: object, found: int, expected: int, noun: str) -> None:
     """Raises UserError unless there are as many things as there should be."""
     if found != expected:
-        raise refused(where, f"{errors.counted(found, noun)}, expected {expected:,}")
+        raise refused(
+            where, f"{formatting.counted(found, noun)}, expected {expected:,}"
+        )
 
 
 def check_disjoint(where: object, class_names: dict[str, tuple[str, ...]]) -> None:

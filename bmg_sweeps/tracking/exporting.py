@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors
-from bmg_sweeps.launching.planning import Chosen
 from bmg_sweeps.records import files
+from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, runs, session, sweeps
 from bmg_sweeps.tracking.runs import Run
 

@@ -21,10 +21,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import planning
-from bmg_sweeps.launching.planning import Chosen
 from bmg_sweeps.records import files
-from bmg_sweeps.sweep.point import Point
+from bmg_sweeps.sweep import choices, loading
+from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.point import resolve
 
 POLL_SECONDS = 15.0  # Between two looks at the records, at least.
 SILENCE_SECONDS = 90.0  # Of a child that is asked to end; a run takes less online.
@@ -142,18 +142,13 @@ def from_json(data: dict[str, Any]) -> Chosen:
     choice = data["choice"]
     return Chosen(
         name=data["name"],
-        sweep=paths.load_sweep(data["name"]),
-        points=tuple(Point(t, _with_tuples(v)) for t, v in data["points"]),
+        sweep=loading.load_sweep(data["name"]),
+        points=tuple(resolve(t, v) for t, v in data["points"]),
         stop=data["stop"],
-        choice=planning.Choice(
+        choice=choices.Choice(
             **choice | {key: tuple(choice[key]) for key in ("gin", "seeds")}
         ),
     )
-
-
-def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no tuples, which are what points have."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
 
 def _start() -> subprocess.Popen:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import attempts, files, store
 
 _LEASE = ("wandb", "lease")  # Kept as that of a point, by the same rules.
 
@@ -85,17 +85,17 @@ def lease(
     try:
         yield attempt.commit
     finally:
-        with contextlib.suppress(store.Stale):
+        with contextlib.suppress(attempts.Stale):
             attempt.commit(release=True)
 
 
-def _begin(storage, until: float, tell: Callable[[], None]) -> store.Attempt:
+def _begin(storage, until: float, tell: Callable[[], None]) -> attempts.Attempt:
     while True:
         try:
-            return store.begin(storage, store.read(storage, *_LEASE))
-        except store.Busy:
+            return attempts.begin(storage, store.read(storage, *_LEASE))
+        except attempts.Busy:
             if time.monotonic() >= until:
-                raise store.Busy("another process exports") from None
+                raise attempts.Busy("another process exports") from None
         tell()
         time.sleep(0.5)
 

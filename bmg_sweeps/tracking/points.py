@@ -7,11 +7,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors
-from bmg_sweeps.launching import planning
-from bmg_sweeps.launching.planning import Chosen
+from bmg_sweeps import privacy
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import memory
 from bmg_sweeps.tracking.runs import Content, Run
@@ -86,7 +85,7 @@ def _describe(storage, point, record, uses) -> Run:
     configuration = point.configuration(sweep.select.over)
     method = grid.method_of(sweep, point.values)
     over = " ".join(f"{f}={point.values[f]}" for f in sweep.select.over)
-    status = store.status(record, planning.longest(*(one.stop for one in uses)))
+    status = store.status(record, choices.longest(*(one.stop for one in uses)))
     known = memory.remembered(storage, point.id)
     tags = {tag for one in uses for tag in tags_of(one)} | set(known.get("tags", ()))
     is_failed = status in ("failed", "diverged")
@@ -133,4 +132,4 @@ def _failure(record: store.Record) -> str:
     """Says why the last attempt ended early, without the name of the user's home."""
     if not record.failure:
         return ""
-    return errors.without_home("{kind}: {type}: {message}".format(**record.failure))
+    return privacy.without_home("{kind}: {type}: {message}".format(**record.failure))

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bmg_sweeps import errors
+from bmg_sweeps import privacy
 from bmg_sweeps.records import files, store
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
@@ -215,7 +215,7 @@ def _as_wandb(table: Table) -> Any:
             cells += [[_part(cell, "deviation") for cell in column]]
         else:
             columns.append(name)
-            cells.append([errors.without_home(cell) for cell in column])
+            cells.append([privacy.without_home(cell) for cell in column])
     data = [list(row) for row in zip(*cells, strict=True)]
     return wandb.Table(columns=columns, data=data, allow_mixed_types=True)
 

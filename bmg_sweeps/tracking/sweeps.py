@@ -7,15 +7,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bmg_sweeps import errors
-from bmg_sweeps.analysis import selection
+from bmg_sweeps import errors, formatting
+from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.launching import planning
-from bmg_sweeps.launching.planning import Chosen
 from bmg_sweeps.records import files, store
 from bmg_sweeps.reporting import report
 from bmg_sweeps.reporting.tables import Table
-from bmg_sweeps.sweep import point as points_module
+from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
 
@@ -83,7 +82,7 @@ class Names(NamedTuple):
 def names(chosen: Chosen) -> Names:
     """Says what there will be to show of a sweep."""
     axes = list(selection.budgets(chosen.sweep.select, chosen.stop))
-    nobody = points_module.Point(chosen.sweep.trainer, {})
+    nobody = Point(chosen.sweep.trainer, {})
     some = (selection.LeftOut("", nobody, 0.0, ""),)
     tables = _by_key(report.make(chosen, [], [Selection(axis) for axis in axes]))
     more = report.make(chosen, [], [Selection(axis, left_out=some) for axis in axes])
@@ -137,7 +136,7 @@ def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict
 
 def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     """Selects as the report does, and makes its tables."""
-    trained = selection.load(storage, chosen)
+    trained = readings.load(storage, chosen)
     results = selection.tested(storage, chosen, trained)
     rows = {result.axis: _best(result) for result in results if result.best}
     summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
@@ -180,10 +179,10 @@ def _configurations(chosen: Chosen, results: Sequence[Selection]) -> dict[str, s
     written = [selection.as_json(chosen.sweep, s) for s in best]
     texts = {"best.json": json.dumps(written, indent=2) + "\n"}
     for s in best:
-        budget = planning.amounts({s.axis: s.budget})
+        budget = formatting.amounts({s.axis: s.budget})
         name = f"{s.axis}/{s.budget:.12g}/{runs.name_of(s.method)}.gin"
         points_used = ", ".join(p.id for p in s.points)
         head = f"# {s.method}, best by {chosen.sweep.select.metric} at {budget}: "
         head += f"{s.estimate.mean:.6g}, points {points_used}.\n"
-        texts[name] = head + points_module.gin_text(s.points[0])
+        texts[name] = head + s.points[0].gin_text()
     return texts

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from bmg_sweeps import errors
-from bmg_sweeps.launching.planning import Chosen
 from bmg_sweeps.records import files, store
 from bmg_sweeps.reporting import curves
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display
+from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, session, sweeps
 
 
@@ -123,7 +123,7 @@ def _curves(chosen: Chosen) -> list[Any]:
     axis = points.axis_of(chosen.sweep)
     panels = []
     for curve in curves.panels(chosen.sweep):
-        if not isinstance(curve, grid.Curve):
+        if not isinstance(curve, display.Curve):
             continue  # The best have panels of their own.
         column = points.key(curve.metric)
         split = column.partition("/")[0]

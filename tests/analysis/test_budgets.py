@@ -6,11 +6,11 @@ import itertools
 import numpy as np
 import pytest
 
-from bmg_sweeps.analysis import intervals, selection
+from bmg_sweeps.analysis import estimates, intervals, readings, selection
 from bmg_sweeps.launching import planning
-from bmg_sweeps.records import store
-from bmg_sweeps.reporting import report, tables
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.reporting import report
+from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
 BUDGETS = {"meta_updates": 2, "hours": (0.5, 1, 2)}
@@ -42,7 +42,7 @@ def record(storage, p, accuracies, hours=(1, 2), tests=None, **provenance):
     axes = {"meta_updates": [50, 100], "training_seconds": [h * 3600 for h in hours]}
     tests = tests or [-a for a in accuracies]
     store.declare(storage, p.trainer, p.id, "# No gin is read here.\n")
-    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+    attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
         progress={"meta_updates": 100, "hours": hours[-1]},
         rows=axes | {"loss": [3.0, 2.0]},
         validation=axes | {"validation_accuracy": list(accuracies)},
@@ -53,8 +53,8 @@ def record(storage, p, accuracies, hours=(1, 2), tests=None, **provenance):
 
 
 def select(storage, *points, sweep=SWEEP):
-    chosen = planning.Chosen("toy", sweep, points, STOP)
-    trained = selection.load(storage, chosen)
+    chosen = choices.Chosen("toy", sweep, points, STOP)
+    trained = readings.load(storage, chosen)
     return trained, selection.at_budgets(chosen, trained)
 
 
@@ -111,7 +111,7 @@ def test_hours_on_different_devices_are_refused(storage):
     assert results["hours"].refused == "hours on H100 and cpu cannot be compared"
     assert len(results["meta_updates"].scores) == 4
     made = report.make(
-        planning.Chosen("toy", SWEEP, (), STOP), trained, list(results.values())
+        choices.Chosen("toy", SWEEP, (), STOP), trained, list(results.values())
     )
     (table,) = [t for t in made if "hours" in t.title]
     assert table.rows == (("hours on H100 and cpu cannot be compared",),)
@@ -154,7 +154,7 @@ def test_the_table_has_the_papers_form(storage):
         record(storage, p, [0.1, accuracy], tests=[0.3, accuracy - 0.1])
     trained, results = select(storage, *points)
     result = selection.with_tests(storage, SWEEP, trained, results["meta_updates"])
-    chosen = planning.Chosen("toy", SWEEP, tuple(points), STOP)
+    chosen = choices.Chosen("toy", SWEEP, tuple(points), STOP)
     table = report.make(chosen, trained, [result])[0]
     assert table.columns[:5] == (
         "meta_updates",
@@ -165,7 +165,7 @@ def test_the_table_has_the_papers_form(storage):
     )
     cells = table.rows[1][:5]
     assert cells[:3] == ("100", "A", "rate=0.1")
-    assert [tables.exact(c) for c in cells[3:]] == ["0.600 ± 0.141", "0.500 ± 0.141"]
+    assert [estimates.exact(c) for c in cells[3:]] == ["0.600 ± 0.141", "0.500 ± 0.141"]
 
 
 def test_a_deviation_is_over_seeds_when_games_are_averaged_too(storage):
@@ -181,9 +181,8 @@ def test_a_deviation_is_over_seeds_when_games_are_averaged_too(storage):
     assert estimate.deviation == pytest.approx(2**0.5)
 
 
-def test_two_stop_rules_are_both_satisfied(storage, monkeypatch):
+def test_two_stop_rules_are_both_satisfied(storage):
     """One sweep wants updates and another hours: a point that both use trains on."""
-    monkeypatch.setattr(planning.points_module, "structure", lambda point: ())
     p = toy_point(0.1)
     record(storage, p, [0.5, 0.9], hours=(1, 2))
     wants = {
@@ -193,12 +192,12 @@ def test_two_stop_rules_are_both_satisfied(storage, monkeypatch):
         "more hours": ({"hours": 3}, "missing"),
     }
     for stop, expected in wants.values():
-        chosen = planning.Chosen("toy", SWEEP, (p,), stop)
+        chosen = choices.Chosen("toy", SWEEP, (p,), stop)
         plan = planning.plan(storage, [chosen])
         assert plan.statuses[p.id] == expected
     both = [
-        planning.Chosen("a", SWEEP, (p,), {"meta_updates": 100}),
-        planning.Chosen("b", SWEEP, (p,), {"hours": 3}),
+        choices.Chosen("a", SWEEP, (p,), {"meta_updates": 100}),
+        choices.Chosen("b", SWEEP, (p,), {"hours": 3}),
     ]
     plan = planning.plan(storage, both)
     assert plan.stops[p.id] == {"meta_updates": 100, "hours": 3}
@@ -213,7 +212,7 @@ def make_methods_table(storage, runs, sweep=SWEEP):
             record(storage, points[-1], [0, accuracy], tests=[0, accuracy])
     trained, results = select(storage, *points, sweep=sweep)
     result = selection.with_tests(storage, sweep, trained, results["meta_updates"])
-    chosen = planning.Chosen("toy", sweep, tuple(points), STOP)
+    chosen = choices.Chosen("toy", sweep, tuple(points), STOP)
     made = report.make(chosen, trained, [result])
     return [table for table in made if table.title.startswith("Methods")]
 
@@ -256,7 +255,7 @@ def test_methods_on_other_tasks_are_not_compared(storage):
     for p in points:
         record(storage, p, [1, 2])
     trained, results = select(storage, *points, sweep=sweep)
-    chosen = planning.Chosen("toy", sweep, tuple(points), STOP)
+    chosen = choices.Chosen("toy", sweep, tuple(points), STOP)
     made = report.make(chosen, trained, [results["meta_updates"]])
     (table,) = [table for table in made if table.title.startswith("Methods")]
     assert [row[2:] for row in table.rows] == [

@@ -6,10 +6,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records import store
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
 BUDGETS = (50, 100)
@@ -35,7 +34,7 @@ def toy_point(rate, seed=0, kind="a", **values):
 def record(storage, p, rewards, env_steps=BUDGETS, progress=None, failure=None):
     """Commits a point's rows; it has trained to the last of them, or to `progress`."""
     store.declare(storage, p.trainer, p.id, "# No gin is read here.\n")
-    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+    attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
         progress={"env_steps": env_steps[-1] if progress is None else progress},
         rows={"env_steps": list(env_steps), "reward": list(rewards)},
         state=[np.zeros(2)],
@@ -45,8 +44,8 @@ def record(storage, p, rewards, env_steps=BUDGETS, progress=None, failure=None):
 
 
 def load(storage, *points, mode="max"):
-    chosen = planning.Chosen("toy", sweep(mode), points, {"env_steps": BUDGETS[-1]})
-    return selection.load(storage, chosen)
+    chosen = choices.Chosen("toy", sweep(mode), points, {"env_steps": BUDGETS[-1]})
+    return readings.load(storage, chosen)
 
 
 def select(storage, *points, mode="max"):
@@ -93,13 +92,13 @@ def test_budgets_divide_the_stop_rule(num_budgets, stop, expected):
 def test_the_value_is_that_of_the_last_row_at_or_before_the_budget(amount, expected):
     """Never of a later one; nor of an earlier one where the last is not finite."""
     rows = {"env_steps": [10, 20, 30], "reward": [1.0, None, 3.0]}
-    assert selection.value_at(rows, "env_steps", "reward", amount) == expected
+    assert readings.value_at(rows, "env_steps", "reward", amount) == expected
 
 
 @pytest.mark.parametrize("rows", [{}, {"env_steps": [10]}])
 def test_without_a_row_or_the_column_there_is_no_value(rows):
     """A point that has not been run, and a trainer without the metric."""
-    assert selection.value_at(rows, "env_steps", "reward", 10) is None
+    assert readings.value_at(rows, "env_steps", "reward", 10) is None
 
 
 def test_a_score_is_the_mean_over_seeds_with_their_sample_deviation(storage):

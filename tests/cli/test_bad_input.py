@@ -17,7 +17,7 @@ import toy_checkout
 
 from bmg_sweeps import __main__, paths
 from bmg_sweeps.records import encoding, manifests, store
-from bmg_sweeps.running import work_unit
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import point
 
 TRAINER = "two_colors_actor_critic"
@@ -199,8 +199,8 @@ REFUSED = {
 
 SWEEP = """\
 {before}
-from bmg_sweeps.sweep import Best, Curve, Measure, Method, Scale, Select, Sweep, Symbol
-from bmg_sweeps.sweep import product, zipped
+from bmg_sweeps.sweep import Best, Curve, Measure, Method, Published, Scale, Select
+from bmg_sweeps.sweep import Sweep, Symbol, product, zipped
 SWEEP = Sweep(
     title="Mine",
     trainer={trainer},
@@ -419,8 +419,13 @@ FILES = {
     "a method that is none": written(
         "methods['all'] = 3", "Method", methods="{'all': 3}"
     ),
-    "unknown published numbers": written(
-        "anchors = 'two_colors'", "two_colors_q_lambda", more="anchors='two_colors'"
+    "published numbers that need an unknown field": written(
+        "published.values",
+        "did you mean discount?",
+        more="published=Published(values={'discounts': 1})",
+    ),
+    "published numbers that are none": written(
+        "best = (3,)", "PublishedBest(…)", more="published=Published(best=(3,))"
     ),
     "a curve that is none": written("curves = (3,)", "Curve(…)", more="curves=(3,)"),
     "a curve without a title": written(
@@ -472,7 +477,9 @@ FILES = {
         "env_steps",
         scales='{"smoke": Scale(product(seed=(0,)), {"env_steps": 1}, {"hours": 2})}',
     ),
-    "published numbers by number": written("anchors = 3", "text", more="anchors=3"),
+    "published numbers by number": written(
+        "published = 3", "Published(…)", more="published=3"
+    ),
     "a number to average over": written(
         "over = 1", "text", select=select(more="over=(1,)")
     ),
@@ -879,19 +886,19 @@ def test_a_records_gin_text_imports_and_includes_nothing(
         f"toy_trainer.{k} = {v}\n"
         for k, v in {"seed": 0, "rate": 0.1, "nan_at": 0, "width": 3}.items()
     )
-    _, config = work_unit.bind("toy_trainer", "import payload\n" + text)
+    _, config = binding.bind("toy_trainer", "import payload\n" + text)
     assert config.rate == 0.1
     with pytest.raises(ValueError, match="include"):
-        work_unit.bind("toy_trainer", text + "include 'file'\n")
+        binding.bind("toy_trainer", text + "include 'file'\n")
     with pytest.raises(ValueError, match="expected a field of toy_trainer"):
-        work_unit.bind("toy_trainer", text + "gin.config.x = 1\n")
+        binding.bind("toy_trainer", text + "gin.config.x = 1\n")
     assert not (here / "imported").exists()
 
 
 def test_an_altered_gin_text_is_written_anew(storage):
     """The id says what it must be: a launch declares it again."""
     key = ONE.trainer, ONE.id
-    text = point.gin_text(ONE)
+    text = ONE.gin_text()
     store.declare(storage, *key, text)
     pathlib.Path(storage.path(*key, "point.gin")).write_text(text.replace("1", "2"))
     store.declare(storage, *key, text)

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from bmg_sweeps import __main__, paths
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import point
+from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.sweep import choices
 
 TRAINER = "two_colors_actor_critic"
 
@@ -173,18 +172,18 @@ def test_a_broken_trainer_breaks_neither_list_nor_status(
 
 def test_show_prints_a_points_gin_text_and_record(command, storage):
     """The whole of it can be read, and the text is what gin would parse."""
-    first = planning.choose("figure_2", planning.Choice()).points[0]
+    first = choices.choose("figure_2", choices.Choice()).points[0]
     status, output, _ = command("show", "figure_2", "--point", first.id[:8])
     assert status == 0
-    assert point.gin_text(first) in output
+    assert first.gin_text() in output
 
 
 def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, storage):
     """A truncated checkpoint: the point's id, the file, and what was found."""
-    chosen = planning.choose("figure_2", planning.Choice())
+    chosen = choices.choose("figure_2", choices.Choice())
     runs = files.open_storage(storage)
     key = chosen.points[0].trainer, chosen.points[0].id
-    store.begin(runs, store.read(runs, *key)).commit(
+    attempts.begin(runs, store.read(runs, *key)).commit(
         progress={"env_steps": 400_000},
         rows={"env_steps": [400_000], "total_reward": [1.0]},
         release=True,
@@ -205,10 +204,10 @@ def test_a_traceback_is_shown_only_on_request(command):
 
 def test_best_as_json_is_json(command, storage):
     """One object for each method, with all values of the configuration."""
-    chosen = planning.choose("figure_2", planning.Choice())
+    chosen = choices.choose("figure_2", choices.Choice())
     runs = files.open_storage(storage)
     for one in chosen.points:
-        store.begin(runs, store.read(runs, one.trainer, one.id)).commit(
+        attempts.begin(runs, store.read(runs, one.trainer, one.id)).commit(
             progress={"env_steps": 400_000},
             rows={"env_steps": [400_000], "total_reward": [float(one.values["seed"])]},
             release=True,

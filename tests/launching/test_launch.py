@@ -19,6 +19,7 @@ import pytest
 from bmg_sweeps import paths
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep import choices
 
 SWEEP = '''
 """A small sweep for tests."""
@@ -78,7 +79,7 @@ def launch(folder, sweep, storage, *arguments):
 
 def records(sweep, storage):
     """Every point's record, and its state and rows without the times."""
-    chosen = planning.choose(sweep, planning.Choice())
+    chosen = choices.choose(sweep, choices.Choice())
     storage = files.open_storage(storage)
     found = {}
     for point in chosen.points:
@@ -90,7 +91,7 @@ def records(sweep, storage):
 
 
 def counts(sweep, storage):
-    chosen = planning.choose(sweep, planning.Choice())
+    chosen = choices.choose(sweep, choices.Choice())
     return planning.plan(files.open_storage(storage), [chosen]).counts()
 
 

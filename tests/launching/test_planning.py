@@ -5,9 +5,9 @@ import pathlib
 import pytest
 
 from bmg_sweeps import errors, paths
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records import store
-from bmg_sweeps.sweep import grid, point
+from bmg_sweeps.launching import planning, revision
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.sweep import choices, grid, loading, point
 
 TRAINER = """
 class Config:
@@ -56,7 +56,7 @@ def toy(tmp_path, monkeypatch):
 
 
 def choose(**choice):
-    return planning.choose("toy_sweep", planning.Choice(**choice))
+    return choices.choose("toy_sweep", choices.Choice(**choice))
 
 
 def values(chosen, *fields):
@@ -74,8 +74,8 @@ def message(call, *arguments, **keywords):
 
 def chosen_of(*points, stop):
     """A sweep of made-up points."""
-    sweep = paths.load_sweep("toy_sweep")
-    return planning.Chosen("made up", sweep, points, {"env_steps": stop})
+    sweep = loading.load_sweep("toy_sweep")
+    return choices.Chosen("made up", sweep, points, {"env_steps": stop})
 
 
 def toy_point(**changed):
@@ -84,7 +84,7 @@ def toy_point(**changed):
 
 def record(storage, p, steps, release=True, **keywords):
     """Commits that a point was trained for a number of steps."""
-    attempt = store.begin(storage, store.read(storage, p.trainer, p.id))
+    attempt = attempts.begin(storage, store.read(storage, p.trainer, p.id))
     attempt.commit(progress={"env_steps": steps}, release=release, **keywords)
 
 
@@ -100,9 +100,9 @@ def record(storage, p, steps, release=True, **keywords):
 )
 def test_figure_2_has_as_many_points_as_its_arms(scale, num_points, most_structures):
     """12, 99 and 7250, each once; fixed weights share a program, as the rates do."""
-    chosen = planning.choose("figure_2", planning.Choice(scale=scale))
+    chosen = choices.choose("figure_2", choices.Choice(scale=scale))
     assert len(chosen.points) == num_points == len({p.id for p in chosen.points})
-    assert len({point.structure(p) for p in chosen.points}) <= most_structures
+    assert len({p.structure for p in chosen.points}) <= most_structures
 
 
 def test_the_points_are_the_scale_s_in_the_sweep_s_order(toy):
@@ -130,11 +130,11 @@ def test_a_scale_may_have_budgets_of_its_own(toy):
 def test_a_sweep_can_be_made_of_another_one(toy):
     """Its points are the same ones; what it changes is its own."""
     (toy / "sweeps" / "other.py").write_text(
-        "import dataclasses\nfrom bmg_sweeps import paths\n"
-        "TOY = paths.load_sweep('toy_sweep')\n"
+        "import dataclasses\nfrom bmg_sweeps.sweep import load_sweep\n"
+        "TOY = load_sweep('toy_sweep')\n"
         "SWEEP = dataclasses.replace(TOY, title='Other')\n"
     )
-    other = planning.choose("other", planning.Choice())
+    other = choices.choose("other", choices.Choice())
     assert other.points == choose().points
     assert (other.sweep.title, choose().sweep.title) == ("Other", "Toy")
 
@@ -149,7 +149,7 @@ def test_a_point_that_two_arms_share_is_there_once(toy):
 def test_a_sweep_is_found_by_path(toy):
     """Users keep sweeps anywhere."""
     path = str(toy / "sweeps" / "toy_sweep.py")
-    assert planning.choose(path, planning.Choice()).points == choose().points
+    assert choices.choose(path, choices.Choice()).points == choose().points
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_sweep_that_cannot_be_loaded_is_refused(toy, source, problem):
     """In one line that names the sweep or its file."""
     if source:
         (toy / "sweeps" / "mine.py").write_text(source)
-    text = message(planning.choose, "mine", planning.Choice())
+    text = message(choices.choose, "mine", choices.Choice())
     assert "mine" in text
     assert problem in text
 
@@ -254,7 +254,7 @@ def test_a_stop_rule_replaces_the_sweep_s(toy, stop):
 def test_a_plan_runs_what_is_missing(storage, toy, steps, keywords, status, retry):
     """What failed or diverged is run with --retry only; what is done or runs, never."""
     p, untouched = toy_point(), toy_point(seed=1)
-    code = {"code": planning.code_fingerprint()}
+    code = {"code": revision.fingerprint()}
     record(storage, p, steps, provenance=code, **keywords)
     plan = planning.plan(storage, [chosen_of(p, untouched, stop=100)], retry)
     assert plan.statuses == {p.id: status, untouched.id: "missing"}
@@ -267,7 +267,7 @@ def test_a_point_that_diverged_under_other_code_is_missing(storage, toy):
     """The trainer was edited since, which may have mended it."""
     p = toy_point()
     failure = FAILURE | {"kind": "diverged", "tries": 1}
-    code = {"code": planning.code_fingerprint()}
+    code = {"code": revision.fingerprint()}
     record(storage, p, 50, failure=failure, provenance=code)
     chosen = chosen_of(p, stop=100)
     assert planning.plan(storage, [chosen]).counts() == {"diverged": 1}
@@ -297,7 +297,7 @@ def test_a_plan_counts_its_points_by_status(storage, toy):
         points[3],
         50,
         failure=FAILURE | {"kind": "diverged", "tries": 1},
-        provenance={"code": planning.code_fingerprint()},
+        provenance={"code": revision.fingerprint()},
     )
     plan = planning.plan(storage, [chosen_of(*points, stop=100)])
     assert plan.counts() == {"done": 2, "failed": 1, "diverged": 1, "missing": 1}
@@ -341,7 +341,7 @@ def test_sweeps_that_stop_on_different_axes_are_both_satisfied(storage, toy):
     p = toy_point()
     record(storage, p, 100)
     by_steps = chosen_of(p, stop=100)
-    by_hours = planning.Chosen("hours", by_steps.sweep, (p,), {"hours": 1})
+    by_hours = choices.Chosen("hours", by_steps.sweep, (p,), {"hours": 1})
     plan = planning.plan(storage, [by_steps, by_hours])
     assert plan.stops == {p.id: {"env_steps": 100, "hours": 1}}
     assert plan.to_run == (p,)

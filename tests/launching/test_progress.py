@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import rich.console
 
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import readings
 from bmg_sweeps.launching import planning, progress
-from bmg_sweeps.records import store
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
 SWEEP = grid.Sweep(
@@ -30,13 +30,8 @@ POINTS = tuple(
 )
 
 
-@pytest.fixture(autouse=True)
-def _one_structure(monkeypatch):
-    monkeypatch.setattr(planning.points_module, "structure", lambda point: ())
-
-
 def commit(storage, p, env_steps, rewards, failure=None):
-    store.begin(storage, store.read(storage, "toy", p.id)).commit(
+    attempts.begin(storage, store.read(storage, "toy", p.id)).commit(
         progress={"env_steps": env_steps[-1], "hours": 0.5},
         rows={"env_steps": env_steps, "reward": rewards},
         state=[np.zeros(2)],
@@ -46,7 +41,7 @@ def commit(storage, p, env_steps, rewards, failure=None):
 
 
 def view(storage):
-    chosen = planning.Chosen("toy", SWEEP, POINTS, STOP)
+    chosen = choices.Chosen("toy", SWEEP, POINTS, STOP)
     plan = planning.plan(storage, [chosen])
     return progress._View(storage, plan, [chosen]), plan, chosen
 
@@ -93,9 +88,9 @@ def test_rows_are_read_only_when_another_budget_is_passed(storage, monkeypatch):
     """Looking again and again at a thousand points must cost little."""
     shown, *_ = view(storage)
     loaded = []
-    load_one = selection.load_one
+    load_one = readings.load_one
     monkeypatch.setattr(
-        selection, "load_one", lambda *a: loaded.append(a[1].id) or load_one(*a)
+        readings, "load_one", lambda *a: loaded.append(a[1].id) or load_one(*a)
     )
     commit(storage, POINTS[0], [10, 49], [1, 2])
     shown._read()

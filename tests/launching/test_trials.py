@@ -8,22 +8,19 @@ import pytest
 from ray import cloudpickle
 
 from bmg_sweeps.launching import cluster, planning, trials
-from bmg_sweeps.records import store
+from bmg_sweeps.records import attempts, store
 from bmg_sweeps.sweep.point import Point
+from bmg_sweeps.trainer.source import Field
 
 STOP = {"env_steps": 100}
 
 
-@pytest.fixture(autouse=True)
-def _structures(monkeypatch):
-    """Points of one `steps` share a program."""
-    monkeypatch.setattr(
-        planning.points_module, "structure", lambda p: (p.trainer, p.values["steps"])
-    )
+# Points of one `steps` share a program.
+FIELDS = {"steps": Field("int", True), "seed": Field("int", False)}
 
 
 def point(steps, seed):
-    return Point("toy", {"steps": steps, "seed": seed})
+    return Point("toy", {"steps": steps, "seed": seed}, FIELDS)
 
 
 def make(points, records=None, pack=None, gpus=0.0, places=2):
@@ -178,7 +175,7 @@ def test_the_folder_of_ray_is_closed_to_others():
 def test_a_point_that_died_alone_has_failed(storage, left_pack):
     """Also where it had left a pack before: there is nothing left to take apart."""
     p = point(1, 0)
-    store.begin(storage, store.read(storage, "toy", p.id)).commit(
+    attempts.begin(storage, store.read(storage, "toy", p.id)).commit(
         provenance=left_pack, release=True
     )
     task = {"trainer": "toy", "stops": {p.id: STOP}}

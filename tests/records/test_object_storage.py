@@ -12,7 +12,7 @@ import toy_points
 from moto import server as moto_server
 
 from bmg_sweeps import __main__, errors
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import attempts, files, leases, store
 from bmg_sweeps.running import pack
 
 KEY = ("trainer", "0123456789ab")
@@ -68,7 +68,7 @@ def tell(address, what, data=b""):
 
 
 def begin(storage):
-    return store.begin(storage, store.read(storage, *KEY))
+    return attempts.begin(storage, store.read(storage, *KEY))
 
 
 def commit(attempt, steps=20, **keywords):
@@ -122,8 +122,8 @@ def test_one_of_many_that_begin_at_once_gets_the_point(storage):
     def race():
         barrier.wait()
         try:
-            outcomes.append(store.begin(storage, before).number)
-        except store.Busy:
+            outcomes.append(attempts.begin(storage, before).number)
+        except attempts.Busy:
             outcomes.append("busy")
 
     threads = [threading.Thread(target=race) for _ in range(6)]
@@ -138,10 +138,10 @@ def test_an_attempt_that_was_taken_over_cannot_commit(storage, monkeypatch):
     """It is told at its next commit, and harms nothing."""
     stale = begin(storage)
     commit(stale, 10)
-    monkeypatch.setattr(store, "_may_live", lambda lease: False)
+    monkeypatch.setattr(leases, "may_live", lambda lease: False)
     later = begin(storage)
     commit(later, 20)
-    with pytest.raises(store.Stale, match="attempt 1 was taken over by attempt 2"):
+    with pytest.raises(attempts.Stale, match="attempt 1 was taken over by attempt 2"):
         commit(stale, 30)
     assert store.read(storage, *KEY).progress == {"env_steps": 20}
 
@@ -175,7 +175,7 @@ def test_a_scan_makes_no_request_for_a_point_that_there_is_not(storage, monkeypa
     ids = [f"{i:012x}" for i in range(4)]
     for i in ids:
         key = (KEY[0], i)
-        store.begin(storage, store.read(storage, *key)).commit(
+        attempts.begin(storage, store.read(storage, *key)).commit(
             progress={"env_steps": 100}, release=True
         )
     requests = []

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bmg_sweeps import errors
-from bmg_sweeps.records import encoding, files, manifests, store
+from bmg_sweeps.records import attempts, encoding, files, leases, manifests, store
 
 KEY = ("trainer", "0123456789ab")
 STOP = {"env_steps": 100}
@@ -25,7 +25,7 @@ MANIFEST = "manifest-0001.json"
 
 
 def begin(storage):
-    return store.begin(storage, store.read(storage, *KEY))
+    return attempts.begin(storage, store.read(storage, *KEY))
 
 
 def commit(attempt, steps=20, fill=1.0, **keywords):
@@ -147,7 +147,7 @@ def test_a_disk_that_fills_up_harms_nothing(storage, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(attempts, "RETRY_SECONDS", 0)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
@@ -160,10 +160,10 @@ def test_two_processes_cannot_hold_a_point(storage):
     """The second sees the lease; one that read before the lease loses the race."""
     before = store.read(storage, *KEY)
     begin(storage)
-    with pytest.raises(store.Busy):
+    with pytest.raises(attempts.Busy):
         begin(storage)
-    with pytest.raises(store.Busy):
-        store.begin(storage, before)
+    with pytest.raises(attempts.Busy):
+        attempts.begin(storage, before)
     assert store.status(store.read(storage, *KEY), STOP) == "running"
 
 
@@ -171,10 +171,10 @@ def test_an_expired_attempt_is_taken_over_and_cannot_commit(storage, monkeypatch
     """The stale attempt is told, and the record is the later attempt's alone."""
     stale = begin(storage)
     commit(stale, 10)
-    monkeypatch.setattr(store, "_may_live", lambda lease: False)
+    monkeypatch.setattr(leases, "may_live", lambda lease: False)
     later = begin(storage)
     commit(later, 20)
-    with pytest.raises(store.Stale, match="attempt 1 was taken over by attempt 2"):
+    with pytest.raises(attempts.Stale, match="attempt 1 was taken over by attempt 2"):
         commit(stale, 30)
     assert store.read(storage, *KEY).progress == {"env_steps": 20}
     commit(later, 40)
@@ -187,10 +187,10 @@ def test_an_attempt_taken_over_between_check_and_commit_harms_nothing(
     """The race itself: the stale manifest does not count, later objects survive."""
     stale = begin(storage)
     commit(stale, 10)
-    monkeypatch.setattr(store, "_may_live", lambda lease: False)
+    monkeypatch.setattr(leases, "may_live", lambda lease: False)
     later = begin(storage)
     commit(later, 20)
-    monkeypatch.setattr(store.Attempt, "_check_current", lambda self: None)
+    monkeypatch.setattr(attempts.Attempt, "_check_current", lambda self: None)
     commit(stale, 30)
     record = store.read(storage, *KEY)
     assert record.damage is None
@@ -200,24 +200,24 @@ def test_an_attempt_taken_over_between_check_and_commit_harms_nothing(
 def test_the_lease_of_a_dead_process_does_not_bind(storage):
     """A killed worker's point is free at once, not when its lease expires."""
     code = (
-        "import sys; from bmg_sweeps.records import files, store;"
+        "import sys; from bmg_sweeps.records import attempts, files, store;"
         "s = files.open_storage(sys.argv[1]);"
-        f"store.begin(s, store.read(s, *{KEY!r}))"
+        f"attempts.begin(s, store.read(s, *{KEY!r}))"
     )
     subprocess.run([sys.executable, "-c", code, storage.root], check=True, timeout=60)
     record = store.read(storage, *KEY)
-    assert record.manifest["lease"]["expires"] > store.time.time()
+    assert record.manifest["lease"]["expires"] > attempts.time.time()
     assert store.status(record, STOP) == "missing"
     commit(begin(storage))
 
 
 def test_the_lease_of_another_host_binds_until_it_expires(storage, monkeypatch):
     """Its processes cannot be seen from here; the clock decides."""
-    monkeypatch.setattr(store, "_host", lambda: "elsewhere")
+    monkeypatch.setattr(leases, "_host", lambda: "elsewhere")
     begin(storage)
     monkeypatch.undo()
     assert store.read(storage, *KEY).is_leased()
-    monkeypatch.setattr(store.time, "time", lambda: 4e9)  # Long after.
+    monkeypatch.setattr(leases.time, "time", lambda: 4e9)  # Long after.
     assert not store.read(storage, *KEY).is_leased()
 
 
@@ -315,7 +315,7 @@ def test_a_damaged_object_costs_one_commit(storage, part, harm):
     assert record.progress == {"env_steps": 20}
     assert record.provenance == {"code": "abc"}
     assert store.status(record, STOP) == "missing"
-    again = store.begin(storage, record)
+    again = attempts.begin(storage, record)
     again.commit(provenance={})
     record = store.read(storage, *KEY)
     assert (record.fallback, record.progress) == (None, {"env_steps": 20})
@@ -333,7 +333,7 @@ def test_damage_to_the_commit_before_as_well_begins_the_point_anew(storage):
     record = store.verify(storage, store.read(storage, *KEY))
     assert "rows-0001-000002.json.gz" in record.damage
     assert store.status(record, STOP) == "missing"
-    begun = store.begin(storage, record)
+    begun = attempts.begin(storage, record)
     assert begun.number == 2
     begun.commit(provenance={})
     assert store.read(storage, *KEY).progress == {}
@@ -389,7 +389,7 @@ def test_a_damaged_manifest_falls_back_on_the_attempt_before(storage):
     assert record.progress == {"env_steps": 10}
     assert begin(storage).number == 3
     assert store.read(storage, *KEY).progress == {"env_steps": 10}
-    with pytest.raises(store.Stale):
+    with pytest.raises(attempts.Stale):
         commit(later, 110)
 
 
@@ -700,7 +700,7 @@ def test_a_scan_asks_only_once_for_all_points_that_there_are_not(storage, monkey
 def refusals(monkeypatch):
     """Errors that the next writes to disk raise, one each."""
     errors_, fsync = [], os.fsync
-    monkeypatch.setattr(store.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(attempts.time, "sleep", lambda seconds: None)
 
     def refuse(descriptor):
         if errors_:
@@ -753,7 +753,7 @@ def test_a_point_is_let_go_of_where_storage_keeps_failing(
     storage, refusals, monkeypatch
 ):
     """It stays as its last commit left it, without a lease, for anybody to go on."""
-    monkeypatch.setattr(store, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(attempts, "RETRY_SECONDS", 0)
     attempt = begin(storage)
     commit(attempt, 10)
     refusals.append(OSError(5, "Input/output error"))

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import toy_points
 
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import attempts, files, leases, store
 from bmg_sweeps.running import pack
 
 FEW_AND_ALL = ["few", pytest.param("all", marks=pytest.mark.faults)]
@@ -130,7 +130,7 @@ class Bench:
         storage = storage or self.storage
         with pytest.MonkeyPatch.context() as patch:
             # The process that was killed is this one, which lives.
-            patch.setattr(store, "_may_live", lambda lease: False)
+            patch.setattr(leases, "may_live", lambda lease: False)
             status = toy_points.run(storage, point_id)
         self.lost += status != "done"
         assert status == "done", fault
@@ -140,7 +140,9 @@ class Bench:
         self.equal += toy_points.is_same(self.calm, found)
         assert toy_points.is_same(self.calm, found), fault
         record = toy_points.read(storage, point_id)
-        store.begin(storage, record).commit(release=True)  # Of a longer stop rule, say.
+        attempts.begin(storage, record).commit(
+            release=True
+        )  # Of a longer stop rule, say.
         names = [path.name for path in self.folder(point_id, storage).iterdir()]
         assert not [name for name in names if name.startswith(".")], (fault, names)
         assert len(names) <= MOST_FILES, (fault, names)
@@ -159,7 +161,7 @@ def quick():
     with toy_points.importable(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "COMMIT_SECONDS", 0.0)
         patch.setattr(files, "_LEFT_SECONDS", 0.0)
-        patch.setattr(store.time, "sleep", lambda seconds: None)
+        patch.setattr(attempts.time, "sleep", lambda seconds: None)
         yield
 
 
@@ -261,7 +263,7 @@ def continue_from_state(storage, point_id):
     record = toy_points.read(storage, point_id)
     record = store.verify(storage, record, store.PARTS)
     assert record.fallback
-    store.begin(storage, record).commit(release=True)
+    attempts.begin(storage, record).commit(release=True)
 
 
 @pytest.mark.parametrize("how_many", FEW_AND_ALL)
@@ -284,7 +286,7 @@ def test_writes_that_fail_for_good(bench, how_many, monkeypatch):
 
     "For good" is for longer than a commit is tried again, or until the run ends.
     """
-    monkeypatch.setattr(store, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(attempts, "RETRY_SECONDS", 0)
     for place in range(1, bench.operations, 5 if how_many == "all" else 49):
         point_id = bench.point()
         places = range(place, place + 1 if place % 2 else 10**6)
@@ -323,7 +325,7 @@ def fill(folder, free_blocks):
 @pytest.mark.parametrize("how_many", FEW_AND_ALL)
 def test_a_full_disk(bench, small_disk, how_many, monkeypatch):
     """It fills up after any chunk, with room for none or some of a commit's objects."""
-    monkeypatch.setattr(store, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(attempts, "RETRY_SECONDS", 0)
     storage = files.open_storage(str(small_disk / "runs"))
     every = [(c, free) for c in range(RUNS_CHUNKS) for free in range(3)]
     for chunks, free in every if how_many == "all" else every[1::8]:
@@ -358,7 +360,7 @@ def test_an_attempt_that_comes_back_after_it_was_taken_over(
             if number == place:
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(files, "os", os)
-                    patch.setattr(store, "_may_live", lambda lease: False)
+                    patch.setattr(leases, "may_live", lambda lease: False)
                     stop = toy_points.stop_after(chunks)
                     toy_points.run(bench.storage, point_id, should_stop=stop)
 

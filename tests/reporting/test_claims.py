@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import intervals, selection
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records.store import begin, read
+from bmg_sweeps.analysis import intervals, readings, selection
+from bmg_sweeps.records.attempts import begin
+from bmg_sweeps.records.store import read
 from bmg_sweeps.reporting import claims
-from bmg_sweeps.sweep import Claim, Quantity, grid
+from bmg_sweeps.sweep import Claim, Quantity, choices, grid
 from bmg_sweeps.sweep.point import Point
 
 SWEEP = grid.Sweep(
@@ -65,9 +65,9 @@ def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
     claim = Claim(text="It is so.", more=more, less=less, **keywords)
     sweep = dataclasses.replace(SWEEP, claims=(claim,), select=select)
     made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(seeds))
-    choice = planning.Choice(scale="paper")
-    chosen = planning.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
-    trained = selection.load(storage, chosen)
+    choice = choices.Choice(scale="paper")
+    chosen = choices.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
+    trained = readings.load(storage, chosen)
     (result,) = selection.tested(storage, chosen, trained)
     (table,) = claims.table(chosen, trained, result)
     return table.rows[0]
@@ -198,7 +198,7 @@ def test_a_claim_about_no_method_of_the_sweep_is_refused(tmp_path):
     with pytest.raises(
         errors.UserError, match="claims, method 'MB': expected one of: MG"
     ):
-        planning.choose(str(path), planning.Choice())
+        choices.choose(str(path), choices.Choice())
 
 
 ABOUT_NOTHING = """

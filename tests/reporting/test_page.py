@@ -15,18 +15,23 @@ import pytest
 from playwright import sync_api
 
 from bmg_sweeps import __main__ as command_line
-from bmg_sweeps import paper
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.cli import asking
-from bmg_sweeps.launching import planning
 from bmg_sweeps.records import store
 from bmg_sweeps.reporting import charts, page, tables
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 STOP = {"env_steps": 1000, "hours": 1.0}
 AMOUNTS = range(50, 1001, 50)
+
+
+def published(method, mean, **values):
+    """A published number at the last budget."""
+    return display.PublishedBest(method=method, budget=1000, mean=mean, **values)
+
+
 SWEEP = grid.Sweep(
     title="Toy",
     trainer="toy",
@@ -39,10 +44,15 @@ SWEEP = grid.Sweep(
         "B": grid.Method({"kind": "b"}, tuned={"rate": "β"}),
     },
     curves=(
-        grid.Curve(title="Reward", metric="reward", label="total reward"),
-        grid.Curve(title="Weight", metric="weight", label="ε", last=300),
+        display.Curve(title="Reward", metric="reward", label="total reward"),
+        display.Curve(title="Weight", metric="weight", label="ε", last=300),
     ),
-    anchors="toy",
+    published=display.Published(
+        best=(
+            published("A", 1240.0, deviation=90.0, source="Somebody, Table 1"),
+            published("optimal", 2000.5, source="Somebody, Table 2"),
+        )
+    ),
 )
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -53,18 +63,6 @@ HOSTILE = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def anchors():
-    """Published: a number of A at the last budget, and one of nobody's."""
-    published = (
-        paper.Anchor("A", 1000, 1240.0, 90.0, "Somebody, Table 1"),
-        paper.Anchor("optimal", 1000, 2000.5, None, "Somebody, Table 2"),
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(paper.ANCHORS, "toy", published)
-        yield
-
-
 def reward(kind, rate, seed, amount):
     """Where A is best with 0.2 and B with 0.1, and seeds differ by 8 % a step."""
     slope = {"a": 1.0 + rate, "b": 0.5 - rate}[kind]
@@ -72,7 +70,7 @@ def reward(kind, rate, seed, amount):
 
 
 def trained_point(kind, rate, seed, until=1000, provenance=None, **manifest):
-    """A point with rows up to somewhere, as `selection.load` reads it."""
+    """A point with rows up to somewhere, as `readings.load` reads it."""
     amounts = [n for n in AMOUNTS if n <= until]
     rows = {
         "env_steps": amounts,
@@ -86,7 +84,7 @@ def trained_point(kind, rate, seed, until=1000, provenance=None, **manifest):
     manifest = {"progress": progress} | manifest
     manifest["provenance"] = made | (provenance or {}) if until else {}
     record = store.Record("toy", p.id, manifest)
-    return selection.Trained(p, record, rows if until else {})
+    return readings.Trained(p, record, rows if until else {})
 
 
 def complete(rates=(0.1, 0.2), seeds=range(3)):
@@ -95,8 +93,8 @@ def complete(rates=(0.1, 0.2), seeds=range(3)):
 
 
 def choose(trained, sweep=SWEEP, name="toy", **choice):
-    choice = planning.Choice(**{"scale": "paper"} | choice)
-    return planning.Chosen(name, sweep, tuple(t.point for t in trained), STOP, choice)
+    choice = choices.Choice(**{"scale": "paper"} | choice)
+    return choices.Chosen(name, sweep, tuple(t.point for t in trained), STOP, choice)
 
 
 def write(trained, storage="runs", **keywords):
@@ -362,7 +360,7 @@ def test_seeds_are_averaged_over_tasks_before_they_deviate():
     """Two tasks of one seed are one run: no deviation, and the mean of both."""
     points = [Point("toy", {"kind": "a", "seed": 0, "task": i}) for i in (0, 1)]
     trained = [
-        selection.Trained(
+        readings.Trained(
             p,
             store.Record("toy", p.id, {"progress": STOP}),
             {"env_steps": [500, 1000], "reward": [i, 2 + i], "hours": [0.5, 1.0]},
@@ -396,7 +394,7 @@ def test_a_number_that_is_not_finite_is_a_gap(odd):
 def hostile():
     """A sweep and records in which everything that a user says is hostile."""
     methods = {text: grid.Method({"kind": text}, {"rate": text}) for text in HOSTILE}
-    curve = grid.Curve(title=HOSTILE[1], metric="reward", label=HOSTILE[4])
+    curve = display.Curve(title=HOSTILE[1], metric="reward", label=HOSTILE[4])
     sweep = dataclasses.replace(
         SWEEP, title=" ".join(HOSTILE), methods=methods, curves=(curve,)
     )
@@ -454,8 +452,8 @@ def hover(shown, number):
 def test_panels_of_the_best_are_drawn_by_method(view):
     """At each budget, with bars over seeds and stars, or by the values of a field."""
     best = [
-        grid.Best(title="Best", label="reward", axis="env_steps"),
-        grid.Best(title="Best of β", label="reward", axis="env_steps", by="rate"),
+        display.Best(title="Best", label="reward", axis="env_steps"),
+        display.Best(title="Best of β", label="reward", axis="env_steps", by="rate"),
     ]
     sweep = dataclasses.replace(SWEEP, curves=(SWEEP.curves[0], *best))
     shown = view(write(complete(), sweep=sweep))
@@ -475,7 +473,7 @@ def test_panels_of_the_best_are_drawn_by_method(view):
     assert shown.locator(".chooser").is_visible()
 
 
-RANGE = grid.Curve(
+RANGE = display.Curve(
     title="Range",
     metric="reward",
     to="weight",
@@ -513,17 +511,17 @@ def test_a_range_is_filled_from_one_end_to_the_other(view):
 
 def test_without_curves_of_configurations_there_are_none_to_choose(view):
     """Only the best of each method are drawn."""
-    best = grid.Best(title="Best", label="reward", axis="env_steps")
+    best = display.Best(title="Best", label="reward", axis="env_steps")
     shown = view(write(complete(), sweep=dataclasses.replace(SWEEP, curves=(best,))))
     assert legend(shown)[:2] == ["A selected", "B selected"]
     assert not shown.locator(".chooser").is_visible()
 
 
-def test_columns_that_belong_together_have_a_head_of_their_own(view, monkeypatch):
+def test_columns_that_belong_together_have_a_head_of_their_own(view):
     """Of the paper's form: its first row spans the columns of a method."""
-    selected = paper.Anchor("A", 1000, 1240.5, None, "Somebody", selected={"β": 0.3})
-    monkeypatch.setitem(paper.ANCHORS, "toy", (selected,))
-    shown = view(write(complete()))
+    selected = published("A", 1240.5, source="Somebody", selected={"β": 0.3})
+    others = display.Published(best=(selected,))
+    shown = view(write(complete(), sweep=dataclasses.replace(SWEEP, published=others)))
     groups, head, *rows = table(shown, "Best by reward for each budget")
     assert groups == ["", "A", "A published", "B", "B published"]
     spans = shown.locator("th[scope=colgroup]").evaluate_all(
@@ -549,7 +547,7 @@ def test_a_page_is_small_enough_to_mail():
         p = Point("toy", {"kind": "ab"[rate % 2], "rate": rate / 7, "seed": seed})
         progress = {"env_steps": 10_000_000, "hours": rows["hours"][-1]}
         record = store.Record("toy", p.id, {"progress": progress})
-        trained.append(selection.Trained(p, record, rows))
+        trained.append(readings.Trained(p, record, rows))
     select = dataclasses.replace(
         SWEEP.select, budgets={"env_steps": 10, "hours": tuple(np.arange(1, 11) * 0.4)}
     )

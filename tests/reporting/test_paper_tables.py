@@ -7,13 +7,11 @@ import io
 import pytest
 import rich.console
 
-from bmg_sweeps import paper
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records import store
+from bmg_sweeps.analysis import estimates, readings, selection
+from bmg_sweeps.records import attempts, store
 from bmg_sweeps.reporting import charts, figures, report
 from bmg_sweeps.reporting import tables as tables_module
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import runs
 
@@ -21,6 +19,41 @@ SOURCE = "Somebody, Table 7"
 VALUES = {"data": "real"}
 STOP = {"meta_updates": 100, "hours": 2}
 FIRST = {"one": "False", "two": "True"}
+# B at both budgets and one that we have not, M at the last one.
+_B, _M = {"β": 1e-3, "K": 1}, {"β": 1e-4, "K": 5, "FO": True}
+PUBLISHED = display.Published(
+    best=tuple(
+        display.PublishedBest(
+            method=method,
+            budget=budget,
+            mean=mean,
+            source=SOURCE,
+            axis="meta_updates",
+            selected=selected,
+        )
+        for method, budget, mean, selected in (
+            ("B", 50, 61.4, _B),
+            ("B", 100, 62.5, _B | {"K": 5}),
+            ("M", 100, 61.25, _M),
+            ("B", 150, 63.0, _B),
+        )
+    ),
+    measures=tuple(
+        display.PublishedMeasure(
+            method=method,
+            configuration=configuration,
+            metric="norm",
+            mean=mean,
+            deviation=deviation,
+            source=SOURCE,
+        )
+        for method, configuration, mean, deviation in (
+            ("B", {"β": 1e-3, "K": 5}, 0.59, 0.03),
+            ("M", {"K": 1, "FO": False}, 0.0002, 5e-6),
+        )
+    ),
+    values=VALUES,
+)
 SWEEP = grid.Sweep(
     title="Toy",
     trainer="toy",
@@ -34,19 +67,19 @@ SWEEP = grid.Sweep(
     methods={
         "B": grid.Method({"kind": "b"}, tuned={"rate": "β", "steps": "K"}),
         "M": grid.Method(
-            {}, tuned={"rate": "β", "steps": "K", "kind": grid.Symbol("FO", FIRST)}
+            {}, tuned={"rate": "β", "steps": "K", "kind": display.Symbol("FO", FIRST)}
         ),
     },
     curves=(
-        grid.Best(title="By data", label="accuracy", axis="meta_updates"),
-        grid.Best(title="By K", label="accuracy", axis="meta_updates", by="steps"),
+        display.Best(title="By data", label="accuracy", axis="meta_updates"),
+        display.Best(title="By K", label="accuracy", axis="meta_updates", by="steps"),
     ),
     measures=(
-        grid.Measure(metric="norm", label="ρ", last=60),
-        grid.Measure(metric="meta_updates_per_second", label="speed"),
+        display.Measure(metric="norm", label="ρ", last=60),
+        display.Measure(metric="meta_updates_per_second", label="speed"),
     ),
     shown={"data": "data"},
-    anchors="toy",
+    published=PUBLISHED,
 )
 B1, B5, M1 = ("b", 1e-3, 1), ("b", 1e-3, 5), ("one", 1e-4, 1)
 ACCURACIES = {B1: (60.0, 61.0), B5: (50.0, 63.0), M1: (55.0, 58.0)}
@@ -58,26 +91,6 @@ COLUMNS = [
     *("M published β", "M published K", "M published FO"),
     *("M published test", "M published Δ"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _published(monkeypatch):
-    """Published: B at both budgets and one that we have not, M at the last one."""
-    of_b = {"β": 1e-3, "K": 1}
-    of_m = {"β": 1e-4, "K": 5, "FO": True}
-    anchors = (
-        paper.Anchor("B", 50, 61.4, None, SOURCE, "meta_updates", of_b),
-        paper.Anchor("B", 100, 62.5, None, SOURCE, "meta_updates", of_b | {"K": 5}),
-        paper.Anchor("M", 100, 61.25, None, SOURCE, "meta_updates", of_m),
-        paper.Anchor("B", 150, 63.0, None, SOURCE, "meta_updates", of_b),
-    )
-    measured = (
-        paper.Measured("B", {"β": 1e-3, "K": 5}, "norm", 0.59, 0.03, SOURCE),
-        paper.Measured("M", {"K": 1, "FO": False}, "norm", 0.0002, 5e-6, SOURCE),
-    )
-    monkeypatch.setitem(paper.ANCHORS, "toy", anchors)
-    monkeypatch.setitem(paper.MEASURED, "toy", measured)
-    monkeypatch.setitem(paper.VALUES, "toy", VALUES)
 
 
 def toy_point(arm, seed, **values):
@@ -94,7 +107,7 @@ def record(storage, p, accuracies, norms=(9.0, 1.0, 2.0), **provenance):
     axes = {"meta_updates": [50, 100], "training_seconds": [3600.0, 7200.0]}
     rows = {"meta_updates": [40, 50, 100], "training_seconds": [2880.0, 3600.0, 7200.0]}
     store.declare(storage, p.trainer, p.id, "# No gin is read here.\n")
-    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+    attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
         progress={"meta_updates": 100, "hours": 2},
         rows=rows | {"norm": list(norms)},
         validation=axes | {"validation_accuracy": list(accuracies)},
@@ -112,13 +125,13 @@ def recorded(storage, sweep=SWEEP, choice=None, **values):
             points.append(toy_point(arm, seed, **values))
             better = [a + seed / 2 for a in accuracies]
             record(storage, points[-1], better, norms=(9, 1 + seed, 2 + 2 * seed))
-    choice = planning.Choice(**{"scale": "paper"} | (choice or {}))
-    chosen = planning.Chosen("toy", sweep, tuple(points), STOP, choice)
+    choice = choices.Choice(**{"scale": "paper"} | (choice or {}))
+    chosen = choices.Chosen("toy", sweep, tuple(points), STOP, choice)
     return chosen, *read(storage, chosen)
 
 
 def read(storage, chosen):
-    trained = selection.load(storage, chosen)
+    trained = readings.load(storage, chosen)
     return trained, selection.tested(storage, chosen, trained)
 
 
@@ -129,9 +142,9 @@ def titled(made, start):
 
 def exact(row):
     """Numbers in full; the others as they are."""
-    is_estimate = (isinstance(cell, selection.Estimate) for cell in row)
+    is_estimate = (isinstance(cell, estimates.Estimate) for cell in row)
     return [
-        tables_module.exact(cell) if is_number else cell
+        estimates.exact(cell) if is_number else cell
         for cell, is_number in zip(row, is_estimate, strict=True)
     ]
 
@@ -302,7 +315,7 @@ def test_speeds_of_packs_and_of_two_devices_are_refused(storage, provenance, rea
     record(storage, chosen.points[0], (60.0, 61.0), **provenance)
     table = titled(report.make(chosen, *read(storage, chosen)), "Measures")
     assert table.rows[0][4] == "–"
-    assert isinstance(table.rows[0][2], selection.Estimate)
+    assert isinstance(table.rows[0][2], estimates.Estimate)
     assert table.notes[-1] == reason
 
 
@@ -348,7 +361,7 @@ def test_panels_of_the_best_have_the_tests_of_what_was_selected(storage):
 
 def test_a_curve_of_validations_has_no_published_tests_on_it(storage):
     """They are of the test, which this is not; the panel of the best has them."""
-    panel = grid.Curve(title="V", metric="validation_accuracy", label="accuracy")
+    panel = display.Curve(title="V", metric="validation_accuracy", label="accuracy")
     sweep = dataclasses.replace(SWEEP, curves=(panel,))
     data = charts.data(*recorded(storage, sweep))
     assert data["axes"][0]["panels"][0]["lines"]
@@ -357,7 +370,7 @@ def test_a_curve_of_validations_has_no_published_tests_on_it(storage):
 
 def test_the_speed_of_a_pack_is_not_drawn(storage):
     """It is not its points' own; that of the others is."""
-    panel = grid.Curve(title="S", metric="meta_updates_per_second", label="steps/s")
+    panel = display.Curve(title="S", metric="meta_updates_per_second", label="steps/s")
     chosen, *_ = recorded(storage, dataclasses.replace(SWEEP, curves=(panel,)))
     for p in chosen.points[:2]:
         record(storage, p, (60.0, 61.0), pack_width=2)
@@ -381,7 +394,7 @@ def test_the_table_of_every_configuration_has_few_enough_columns(storage):
 )
 def test_small_numbers_keep_three_digits(mean, deviation, text):
     """A meta-gradient's variance is 0.0002."""
-    assert tables_module.exact(selection.Estimate(mean, deviation)).startswith(text)
+    assert estimates.exact(estimates.Estimate(mean, deviation)).startswith(text)
 
 
 def test_small_budgets_are_told_apart():

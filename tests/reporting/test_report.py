@@ -11,12 +11,10 @@ import pytest
 import rich.console
 from matplotlib import image
 
-from bmg_sweeps import paper
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.launching import planning
-from bmg_sweeps.records import store
+from bmg_sweeps.analysis import estimates, readings, selection
+from bmg_sweeps.records import attempts, store
 from bmg_sweeps.reporting import figures, report, tables
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
 BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
@@ -31,10 +29,24 @@ SWEEP = grid.Sweep(
         "B": grid.Method({"kind": "b"}, tuned={"rate": "rate"}),
     },
     curves=(
-        grid.Curve(title="Reward", metric="reward", label="reward"),
-        grid.Curve(title="Weight", metric="weight", label="ε"),
+        display.Curve(title="Reward", metric="reward", label="reward"),
+        display.Curve(title="Weight", metric="weight", label="ε"),
     ),
-    anchors="toy",
+    # A's number at the last budget, and one of B's method at another one.
+    published=display.Published(
+        best=(
+            display.PublishedBest(
+                method="A",
+                budget=100,
+                mean=1240.0,
+                deviation=90.0,
+                source="Somebody [b], Table 1",
+            ),
+            display.PublishedBest(
+                method="B", budget=75, mean=5.5, source="Somebody, Table 2"
+            ),
+        )
+    ),
 )
 BUDGETS = (50, 100)
 A1, A2, B = (("a", 0.1), ("a", 0.2), ("b", 0.1))
@@ -43,16 +55,6 @@ REWARDS = {  # At both budgets, for each of two seeds.
     A2: ([0.5, 500], [0.25, 700]),
     B: ([7, 9], [8, 12]),
 }
-
-
-@pytest.fixture(autouse=True)
-def anchors(monkeypatch):
-    """Published: A's number at the last budget, and of B's method at another one."""
-    published = (
-        paper.Anchor("A", 100, 1240.0, 90.0, "Somebody [b], Table 1"),
-        paper.Anchor("B", 75, 5.5, None, "Somebody, Table 2"),
-    )
-    monkeypatch.setitem(paper.ANCHORS, "toy", published)
 
 
 def toy_point(arm, seed):
@@ -69,7 +71,7 @@ def record(storage, p, rewards, provenance=None, **keywords):
         "training_seconds": [1.0, 2.0],
     }
     provenance = {"revision": "abc", "device": "cpu", "threads": 1} | (provenance or {})
-    store.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+    attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
         **{"progress": {"env_steps": 100, "hours": 2 / 3600}, "rows": rows} | keywords,
         provenance=provenance,
         release=True,
@@ -78,9 +80,9 @@ def record(storage, p, rewards, provenance=None, **keywords):
 
 def load(storage, sweep=SWEEP, arms=tuple(REWARDS)):
     points = tuple(toy_point(arm, seed) for arm in arms for seed in (0, 1))
-    choice = planning.Choice(scale="paper")
-    chosen = planning.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
-    return chosen, selection.load(storage, chosen)
+    choice = choices.Choice(scale="paper")
+    chosen = choices.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
+    return chosen, readings.load(storage, chosen)
 
 
 @pytest.fixture
@@ -130,7 +132,9 @@ def without_methods(made):
 def shown(table):
     """A table's rows with numbers in full, as the file formats write them."""
     return tuple(
-        tuple(tables.exact(c) if isinstance(c, selection.Estimate) else c for c in row)
+        tuple(
+            estimates.exact(c) if isinstance(c, estimates.Estimate) else c for c in row
+        )
         for row in table.rows
     )
 
@@ -280,8 +284,8 @@ def test_without_a_record_there_are_tables_still(storage):
 )
 def test_an_estimate_is_written_short_or_exactly(mean, deviation, short, exact):
     """Three digits for the terminal, all of them for files."""
-    estimate = selection.Estimate(mean, deviation)
-    assert (tables.short(estimate), tables.exact(estimate)) == (short, exact)
+    estimate = estimates.Estimate(mean, deviation)
+    assert (estimates.short(estimate), estimates.exact(estimate)) == (short, exact)
 
 
 def parse_markdown(text):
@@ -349,8 +353,8 @@ def test_text_contains_every_cell_title_and_note(fixture, request):
     for table in made:
         assert table.title in text
         for cell in (cell for row in table.rows for cell in row):
-            is_number = isinstance(cell, selection.Estimate)
-            assert (tables.short(cell) if is_number else cell) in text
+            is_number = isinstance(cell, estimates.Estimate)
+            assert (estimates.short(cell) if is_number else cell) in text
         for note in table.notes:
             assert note in " ".join(text.split())
 
@@ -376,8 +380,8 @@ def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     before = selection.select(SWEEP, trained, "env_steps", [100]).best
     fresh = toy_point(A1, 7), toy_point(B, 7)
     record(complete, fresh[0], [1, 900])
-    again = planning.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
-    after = selection.select(SWEEP, selection.load(complete, again), "env_steps", [100])
+    again = choices.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
+    after = selection.select(SWEEP, readings.load(complete, again), "env_steps", [100])
     table = report.comparison(chosen, before, after)
     assert table.title == "reward at 100 env_steps"
     assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
@@ -403,7 +407,7 @@ def test_a_panel_shows_the_rows_of_its_window(complete, window):
 
     Up to 80, or within the last 40 steps, one row is left, and the legend's line.
     """
-    curve = grid.Curve(title="Reward", metric="reward", label="reward")
+    curve = display.Curve(title="Reward", metric="reward", label="reward")
     curves = curve, dataclasses.replace(curve, **window)
     sweep = dataclasses.replace(SWEEP, curves=curves)
     whole, part = blue_pixels(draw(*load(complete, sweep)))
@@ -432,7 +436,7 @@ def test_a_sweep_without_curves_can_be_drawn(complete):
 
 def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
     """Of B nothing is blue; the range of A is an area, in a lighter blue."""
-    curve = grid.Curve(title="Range", metric="reward", label="reward", to="weight")
+    curve = display.Curve(title="Range", metric="reward", label="reward", to="weight")
     other = dataclasses.replace(curve, methods=("B",))
     line = dataclasses.replace(curve, to=None)
     areas = []
@@ -449,8 +453,8 @@ def test_panels_of_one_label_have_one_scale(complete, drawn):
 
     Four panels are two rows of two.
     """
-    curve = grid.Curve(title="Reward", metric="reward", label="reward")
-    weight = grid.Curve(title="Weight", metric="weight", label="weight")
+    curve = display.Curve(title="Reward", metric="reward", label="reward")
+    weight = display.Curve(title="Weight", metric="weight", label="weight")
     of_b = dataclasses.replace(curve, methods=("B",))
     shown = (curve, of_b, weight, weight)
     draw(*load(complete, dataclasses.replace(SWEEP, curves=shown)))

@@ -6,7 +6,7 @@ import pytest
 from toy_points import STOP, assert_same, declare, outcome, run_all, stop_after
 
 from bmg_sweeps.records import store
-from bmg_sweeps.running import pack
+from bmg_sweeps.running import lane, pack
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -104,12 +104,12 @@ def _slow(program):
 
 def test_the_seconds_of_earlier_attempts_count(storage, monkeypatch):
     """Two splits of a second each, once by 30 steps and three times by 60."""
-    add = pack.Lane.add_evaluation
+    add = lane.Lane.add_evaluation
 
     def add_a_second(lane, state, split, metrics, seconds):
         add(lane, state, split, metrics, 1.0)
 
-    monkeypatch.setattr(pack.Lane, "add_evaluation", add_a_second)
+    monkeypatch.setattr(lane.Lane, "add_evaluation", add_a_second)
     run(storage, "a", should_stop=stop_after(3))
     assert record(storage, "a").provenance["evaluation_seconds"] == 2
     run(storage, "a")
@@ -129,6 +129,6 @@ def test_an_evaluation_that_raises_is_the_points_failure(storage, monkeypatch):
     def fail(self, *arguments):
         raise RuntimeError("no data")
 
-    monkeypatch.setattr(pack.Lane, "add_evaluation", fail)
+    monkeypatch.setattr(lane.Lane, "add_evaluation", fail)
     assert run(storage, "a") == "failed"
     assert record(storage, "a").failure["message"] == "no data"

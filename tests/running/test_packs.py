@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from toy_points import STOP, assert_same, declare, outcome, run, run_all, stop_after
 
-from bmg_sweeps.records import store
-from bmg_sweeps.running import pack, programs, work_unit
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.running import binding, lane, pack, programs
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -76,7 +76,7 @@ def test_a_point_that_turns_nan_leaves_the_others_numbers_untouched(storage):
 def test_a_point_that_raises_fails_alone(storage, toy):
     """A fault that can be told to be one point's costs the others nothing."""
     run_pack(storage)
-    progress, asked = pack.Lane.progress, []
+    progress, asked = lane.Lane.progress, []
 
     def fail(lane, state):
         if lane.record.id == "b2":
@@ -85,11 +85,11 @@ def test_a_point_that_raises_fails_alone(storage, toy):
                 raise RuntimeError("no luck")
         return progress(lane, state)
 
-    pack.Lane.progress = fail
+    lane.Lane.progress = fail
     try:
         statuses = run_pack(storage, {f"{i}2": v for i, v in POINTS.items()})
     finally:
-        pack.Lane.progress = progress
+        lane.Lane.progress = progress
     assert statuses == {"a2": "done", "b2": "failed", "c2": "done"}
     assert record(storage, "b2").failure["message"] == "no luck"
     for point_id in "ac":
@@ -162,7 +162,7 @@ def test_a_point_that_another_process_holds_does_not_keep_the_others(storage):
     """It is left out of the pack."""
     for point_id, values in POINTS.items():
         declare(storage, point_id, **values)
-    store.begin(storage, record(storage, "b"))
+    attempts.begin(storage, record(storage, "b"))
     assert run_pack(storage) == {"a": "done", "b": "busy", "c": "done"}
 
 
@@ -202,7 +202,7 @@ def test_a_cpu_trains_one_point_at_a_time(storage):
 def test_the_compiler_counts_the_bytes_of_a_point(storage):
     """At least those of its state: a walk of 1,000 float32."""
     declare(storage, "a", width=1000)
-    module, config = work_unit.bind(
+    module, config = binding.bind(
         "toy_trainer", store.gin_text(storage, "toy_trainer", "a")
     )
     single, _ = programs.compiled(module, [pack.as_arrays(config)], None)

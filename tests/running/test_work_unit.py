@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from toy_points import STOP, assert_same, declare, outcome, run, stop_after
 
-from bmg_sweeps.records import store
-from bmg_sweeps.running import pack, programs
+from bmg_sweeps.records import attempts, leases, store
+from bmg_sweeps.running import lane, pack, programs
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -115,7 +115,7 @@ def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         run(storage, "b", should_stop=die)
-    monkeypatch.setattr(store, "_may_live", lambda lease: False)
+    monkeypatch.setattr(leases, "may_live", lambda lease: False)
     assert store.read(storage, "toy_trainer", "b").progress["env_steps"] == 30
     assert run(storage, "b") == "done"
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
@@ -153,7 +153,7 @@ def test_a_point_that_keeps_raising_fails_with_its_reason(storage, toy):
 
 def test_a_point_that_fails_keeps_what_it_had_reached(storage, toy, monkeypatch):
     """Its rows count up to there: the progress is that of the last commit."""
-    advance, chunks = pack.Lane.advance, iter(range(2))
+    advance, chunks = lane.Lane.advance, iter(range(2))
 
     def fail_on_the_third_chunk(lane, *arguments):
         if next(chunks, None) is None:
@@ -161,7 +161,7 @@ def test_a_point_that_fails_keeps_what_it_had_reached(storage, toy, monkeypatch)
         advance(lane, *arguments)
 
     monkeypatch.setattr(pack, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(pack.Lane, "advance", fail_on_the_third_chunk)
+    monkeypatch.setattr(lane.Lane, "advance", fail_on_the_third_chunk)
     assert run(storage, declare(storage, "a")) == "failed"
     record = store.read(storage, "toy_trainer", "a")
     assert record.progress["env_steps"] == 20
@@ -229,7 +229,7 @@ def test_a_checkpoint_of_other_code_restarts_its_point(storage):
     """Arrays that do not fit the state are not forced into it."""
     run(storage, declare(storage, "a"))
     declare(storage, "b")
-    attempt = store.begin(storage, store.read(storage, "toy_trainer", "b"))
+    attempt = attempts.begin(storage, store.read(storage, "toy_trainer", "b"))
     attempt.commit(
         progress={"env_steps": 20},
         state=[np.zeros(4, np.float32), np.zeros(2, np.uint32), np.int32(20)],
@@ -247,7 +247,7 @@ def test_a_checkpoint_of_other_code_restarts_its_point(storage):
 def test_a_point_that_another_process_holds_is_left_alone(storage):
     """Busy is not a failure."""
     declare(storage, "a")
-    store.begin(storage, store.read(storage, "toy_trainer", "a"))
+    attempts.begin(storage, store.read(storage, "toy_trainer", "a"))
     assert run(storage, "a") == "busy"
 
 

@@ -14,7 +14,7 @@ import trainers
 from bmg_sweeps import paths
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import point
-from bmg_sweeps.trainer import config
+from bmg_sweeps.trainer import config, source
 
 NAME = "toy_grown"
 FIELD = "    rate: float\n"
@@ -53,7 +53,7 @@ def write(folder, added=""):
 def train(storage, stop, **values):
     """Trains a point as a launch does; returns its id."""
     p = point.resolve(NAME, values)
-    store.declare(storage, NAME, p.id, point.gin_text(p))
+    store.declare(storage, NAME, p.id, p.gin_text())
     assert run(storage, p.id, {"env_steps": stop}, trainer=NAME) == "done"
     return p.id
 
@@ -96,6 +96,6 @@ def test_old_values_are_read_from_the_source_as_they_are_declared(checkout):
     write(checkout, "float = data(was=0.5)")
     module = importlib.import_module(f"trainers.{NAME}")
     declared = module.Config.__dataclass_fields__["bonus"].metadata
-    assert point.fields(NAME)["bonus"].was == declared["was"] == 0.5
+    assert source.fields(NAME)["bonus"].was == declared["was"] == 0.5
     assert not declared.get("static", False)
     assert config.structure(was=3).metadata == {"static": True, "was": 3}

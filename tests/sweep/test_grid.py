@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bmg_sweeps.sweep import grid
+from bmg_sweeps.sweep import display, grid
 
 FAST = {"kind": "fast"}
 SWEEP = grid.Sweep(
@@ -20,7 +20,10 @@ SWEEP = grid.Sweep(
         "fast": grid.Method(FAST, tuned={"steps": "steps"}),
         "labeled": grid.Method(
             {"kind": "labeled"},
-            tuned={"match": grid.Symbol("μ", {"kl": "1"}), "steps": grid.Symbol("K")},
+            tuned={
+                "match": display.Symbol("μ", {"kl": "1"}),
+                "steps": display.Symbol("K"),
+            },
         ),
     },
 )

@@ -8,6 +8,7 @@ import pytest
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.sweep import point
+from bmg_sweeps.trainer import bindings, source
 
 TRAINER = '''
 """A trainer with a field of every type, which cannot be imported."""
@@ -245,14 +246,14 @@ def test_gin_that_a_record_could_not_hold_is_refused_in_one_line(line):
 
     The message quotes the line, or the macro or reference in it.
     """
-    text = message(point.parse_bindings, "toy", f"toy.seed = 0\n{line}\n")
+    text = message(bindings.parse_bindings, "toy", f"toy.seed = 0\n{line}\n")
     assert any(part in text for part in (line, "%fast", "@other"))
 
 
 def test_parsing_executes_no_imports():
     """A broken or missing module cannot break planning."""
     text = "import no_such_module.at_all\nfrom no_such import thing\ntoy.seed = 1\n"
-    assert point.parse_bindings("toy", text) == {"seed": 1}
+    assert bindings.parse_bindings("toy", text) == {"seed": 1}
 
 
 ODD = 'it\'s "ε"\\ # @50 %\n'
@@ -270,8 +271,8 @@ ODD = 'it\'s "ε"\\ # @50 %\n'
 def test_gin_text_binds_the_same_values(values):
     """To the last bit, types included: `repr` tells 1 from 1.0."""
     resolved = resolve(**values)
-    text = point.gin_text(resolved)
-    assert repr(point.parse_bindings("toy", text)) == repr(resolved.values)
+    text = resolved.gin_text()
+    assert repr(bindings.parse_bindings("toy", text)) == repr(resolved.values)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +289,7 @@ def test_gin_itself_builds_a_config_of_the_same_values(values, monkeypatch):
     monkeypatch.setattr(paths, "TRAINERS", paths.ROOT / "trainers")
     monkeypatch.setattr(paths, "GIN", paths.ROOT / "gin")
     resolved = point.resolve("two_colors_actor_critic", values)
-    gin.parse_config(point.gin_text(resolved))
+    gin.parse_config(resolved.gin_text())
     from trainers import two_colors_actor_critic
 
     config = dataclasses.asdict(two_colors_actor_critic.Config())
@@ -314,13 +315,13 @@ def test_a_configuration_leaves_out_whatever_is_averaged_over():
 @pytest.mark.parametrize("changed", [{"kind": "slow"}, {"steps": 4}, {"sizes": (8,)}])
 def test_what_shapes_the_program_is_in_the_structure(changed):
     """These are declared with `structure()`."""
-    assert point.structure(resolve(**changed)) != point.structure(resolve())
+    assert resolve(**changed).structure != resolve().structure
 
 
 @pytest.mark.parametrize("changed", [{"seed": 1}, {"rate": 0.2}, {"flag": True}])
 def test_what_a_program_takes_as_data_is_not_in_the_structure(changed):
     """Points that differ in these alone share one compiled program."""
-    assert point.structure(resolve(**changed)) == point.structure(resolve())
+    assert resolve(**changed).structure == resolve().structure
 
 
 def test_the_shipped_trainer_s_structure_has_its_steps_and_not_its_rates(monkeypatch):
@@ -328,7 +329,7 @@ def test_the_shipped_trainer_s_structure_has_its_steps_and_not_its_rates(monkeyp
     monkeypatch.setattr(paths, "TRAINERS", paths.ROOT / "trainers")
     is_structure = {
         name: field.is_structure
-        for name, field in point.fields("two_colors_actor_critic").items()
+        for name, field in source.fields("two_colors_actor_critic").items()
     }
     names = ("inner_steps", "target_steps", "hidden_sizes", "learning_rate", "seed")
     assert [is_structure[n] for n in names] == [True, True, True, False, False]
@@ -359,7 +360,7 @@ def test_a_field_added_later_keeps_the_ids_of_points_at_its_old_value(
     with_field(toy, declaration, value)
     assert resolve().id == before
     assert resolve().configuration().id == of_any_seed
-    assert "toy.new = " in point.gin_text(resolve())
+    assert "toy.new = " in resolve().gin_text()
 
 
 @pytest.mark.parametrize(
@@ -382,9 +383,9 @@ def test_another_value_of_a_field_added_later_is_another_point(toy, declaration,
 def test_a_field_added_later_is_part_of_the_structure_or_not(toy):
     """As it is declared, whatever its old value."""
     with_field(toy, "int = structure(was=7)", "7")
-    assert point.fields("toy")["new"].is_structure
+    assert source.fields("toy")["new"].is_structure
     with_field(toy, "int = data(was=8)", "8")
-    assert not point.fields("toy")["new"].is_structure
+    assert not source.fields("toy")["new"].is_structure
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 import tracked
 
 from bmg_sweeps import __main__, errors, tracking
-from bmg_sweeps.analysis import selection
-from bmg_sweeps.launching import planning
+from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.records import files
 from bmg_sweeps.reporting import report
+from bmg_sweeps.sweep import choices
 from bmg_sweeps.tracking import points, runs, sweeps, workspace
 
 BUDGETS = [40_000.0 * (i + 1) for i in range(10)]
@@ -72,7 +72,7 @@ def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
     history = [one["item"] for one in tracked.of_type(run, "history")]
     rows = [item for item in history if "env_steps" in item]
     assert [item["env_steps"] for item in rows] == BUDGETS
-    trained = selection.load(exported.storage, exported.chosen)
+    trained = readings.load(exported.storage, exported.chosen)
     (result,) = selection.at_budgets(exported.chosen, trained).values()
     found = {(s.budget, s.method): s.estimate for s in result.best}
     assert len(found) == 40  # Four methods.
@@ -113,7 +113,7 @@ def test_its_metrics_are_drawn_over_the_budgets(run):
 
 
 def test_its_tables_are_those_of_the_report(exported, run):
-    trained = selection.load(exported.storage, exported.chosen)
+    trained = readings.load(exported.storage, exported.chosen)
     results = list(selection.at_budgets(exported.chosen, trained).values())
     summary = tracked.summary(run)
     for table in report.make(exported.chosen, trained, results):
@@ -134,7 +134,7 @@ def test_its_tables_are_those_of_the_report(exported, run):
 
 def test_published_numbers_stand_beside_ours(tmp_path):
     where = {"seed": "0", "update_kind": "fixed_entropy_weight"}
-    chosen = planning.choose("figure_2", planning.Choice(scale="paper", where=where))
+    chosen = choices.choose("figure_2", choices.Choice(scale="paper", where=where))
     storage = files.open_storage(str(tmp_path / "runs"))
     for p in chosen.points[:2]:
         tracked.commit(storage, p, 2, progress=10_000_000)
@@ -215,7 +215,7 @@ def test_it_is_replaced_when_a_record_has_changed(tmp_path):
 
 def test_another_storage_or_choice_is_another_run(tmp_path):
     chosen = tracked.figure_2()
-    some = planning.choose("figure_2", planning.Choice(where={"seed": "0"}))
+    some = choices.choose("figure_2", choices.Choice(where={"seed": "0"}))
     first = files.open_storage(str(tmp_path / "first"))
     second = files.open_storage(str(tmp_path / "second"))
     ids = [sweeps.run_id(s, c) for s in (first, second) for c in (chosen, some)]
@@ -225,7 +225,7 @@ def test_another_storage_or_choice_is_another_run(tmp_path):
 
 def test_without_budgets_there_is_no_run(tmp_path):
     storage = files.open_storage(str(tmp_path / "runs"))
-    chosen = planning.choose("figure_2", planning.Choice(stop={"hours": 1.0}))
+    chosen = choices.choose("figure_2", choices.Choice(stop={"hours": 1.0}))
     tracked.commit(storage, chosen.points[0], 3)
     line = tracking.export(storage, [chosen], "offline")
     assert "not exported" not in line

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import paper_values
 import psutil
 import pytest
 import small_few_shot as small
 
-from bmg_sweeps import paper
 from bmg_sweeps.core import gradient_descent
-from bmg_sweeps.running import work_unit
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import point
 from bmg_sweeps.tasks import data_sets
 from trainers import _few_shot_updates as updates
@@ -241,9 +241,9 @@ def test_provenance_names_the_data_by_its_checksum():
 
 
 def test_the_papers_values_are_those_of_the_gin_file():
-    gin_text = point.gin_text(point.resolve("few_shot", {}))
-    _, config = work_unit.bind("few_shot", gin_text)
-    for field, value in paper.FEW_SHOT.items():
+    gin_text = point.resolve("few_shot", {}).gin_text()
+    _, config = binding.bind("few_shot", gin_text)
+    for field, value in paper_values.FEW_SHOT.items():
         assert getattr(config, field) == value, field
 
 

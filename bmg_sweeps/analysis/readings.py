@@ -1,0 +1,143 @@
+"""What points have left: their rows, read once from the records."""
+
+import bisect
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.point import Point
+
+_RATE = "_per_second"  # After the name of an axis, its amount by training seconds.
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A point, its record, and the rows that it left; no tests are among them."""
+
+    point: Point
+    record: store.Record
+    rows: store.Rows
+    validation: store.Rows = dataclasses.field(default_factory=dict)
+
+    def table(self, metric: str) -> store.Rows:
+        """Returns the rows that have a column: those of training or of validation."""
+        return self.validation if metric in self.validation else self.rows
+
+
+def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
+    """Reads the records of a sweep's points, with their rows and validations.
+
+    Args:
+        storage: of the records.
+        chosen: the sweep.
+
+    Returns:
+        One for each point; rows are empty where there are none or they are damaged.
+    """
+    keys = [(p.trainer, p.id) for p in chosen.points]
+    records = store.scan(storage, keys)
+    return [load_one(storage, p, records[p.id]) for p in chosen.points]
+
+
+def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trained:
+    """Reads the rows of one point, as `load` does."""
+    try:
+        tables = [
+            {} if record.damage else _table(storage, record, name)
+            for name in ("rows", "validation")
+        ]
+    except store.Damaged as error:
+        record = dataclasses.replace(record, damage=str(error))
+        tables = [{}, {}]
+    return Trained(point, record, *tables)
+
+
+def refusal(trained: Iterable[Trained], *names: str) -> str | None:
+    """Says why points cannot be compared on an axis or by a column; None if they can.
+
+    Args:
+        trained: the points.
+        *names: axes and columns; those that measure time need a single device.
+    """
+    devices = {d for one in trained for d in one.record.devices}
+    timed = [name for name in names if is_timed(name)]
+    if not timed or len(devices) < 2:
+        return None
+    return f"{timed[0]} on {' and '.join(sorted(devices))} cannot be compared"
+
+
+def is_timed(name: str) -> bool:
+    """Whether an axis or a column measures time, and so is the device's as well."""
+    return name == "hours" or name.endswith(_RATE)
+
+
+def by_configuration(
+    trained: Iterable[Trained], over: Sequence[str]
+) -> dict[str, list[Trained]]:
+    """Groups points that differ only in the fields that are averaged over.
+
+    Args:
+        trained: points, in any order.
+        over: names of those fields.
+
+    Returns:
+        The points of each configuration, by its id, in the order of the first ones.
+    """
+    groups: dict[str, list[Trained]] = {}
+    for one in trained:
+        groups.setdefault(one.point.configuration(over).id, []).append(one)
+    return groups
+
+
+def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float | None:
+    """Looks a metric up at the last row at or before a budget.
+
+    Args:
+        rows: of one point.
+        axis: the budget's column, ascending.
+        metric: the column that is asked for.
+        amount: the budget.
+
+    Returns:
+        The number; None where there is no such row or it was not finite there.
+    """
+    end = bisect.bisect_right(rows.get(axis, ()), amount)
+    value = rows[metric][end - 1] if end and metric in rows else None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:
+    """Reads a table whose axes ascend; raises Damaged for any other."""
+    rows = store.rows(storage, record, name)
+    rows = _with_times(rows, record.progress)
+    for axis in (*record.progress, "training_seconds"):
+        column = rows.get(axis, [])
+        if None in column or column != sorted(column):
+            raise store.Damaged(
+                f"{record.manifest[name]['name']}: {axis} does not ascend"
+            )
+    return rows
+
+
+def _with_times(rows: store.Rows, axes: Iterable[str]) -> store.Rows:
+    """Adds training time in the unit of its budgets, and each axis by its seconds."""
+    seconds = rows.get("training_seconds")
+    if seconds is None or None in seconds:
+        return rows
+    rates = {
+        axis + _RATE: [
+            a / s if s else None for a, s in zip(rows[axis], seconds, strict=True)
+        ]
+        for axis in axes
+        if axis in rows and None not in rows[axis]
+    }
+    return rows | rates | {"hours": [second / 3600 for second in seconds]}
+
+
+def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
+    try:
+        return _table(storage, record, "test")
+    except store.Damaged:
+        return {}

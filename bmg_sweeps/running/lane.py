@@ -1,0 +1,237 @@
+"""A point in a pack: its record, and what it has come to since."""
+
+import contextlib
+import dataclasses
+import pathlib
+import time
+import traceback
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from bmg_sweeps import errors, privacy
+from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.running import machine, programs
+
+
+@dataclasses.dataclass
+class Lane:
+    """A point in a pack: its record, and what it has come to since."""
+
+    storage: files.Storage
+    record: store.Record  # As it was when the attempt began.
+    attempt: attempts.Attempt
+    stop: Mapping[str, float]
+    tries: int
+    provenance: dict[str, Any]
+    module: types.ModuleType | None = None  # Both are there once it is bound.
+    config: Any = None  # Arrays in the leaves.
+    rows: store.Rows = dataclasses.field(default_factory=dict)
+    evaluations: dict[str, store.Rows] = dataclasses.field(default_factory=dict)
+    training_seconds: float = 0.0
+    reached: dict[str, float] = dataclasses.field(default_factory=dict)
+    problem: str | None = None  # Why its numbers are lost.
+    is_closed: bool = False  # Committed for the last time.
+    is_taken_over: bool = False  # By another process.
+    is_interrupted: bool = False  # By storage, which lets nothing be committed.
+
+    @contextlib.contextmanager
+    def catching(self) -> Iterator[None]:
+        """Lets an exception end this point, and none of its neighbors."""
+        try:
+            yield
+        except attempts.Stale:
+            self.is_closed = self.is_taken_over = True
+        except files.StorageError:
+            self.interrupt()
+        except Exception as error:
+            self.fail(error)
+
+    def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
+        """Takes up the last commit; returns its state, or else the one given."""
+        self.provenance |= machine.provenance(
+            compiled.width, compile_seconds, self.attempt.number
+        )
+        if hasattr(self.module, "provenance"):
+            self.provenance |= self.module.provenance(self.config)
+        found = self._checkpoint(compiled.state)
+        if found is not None:
+            state = found
+            self.training_seconds = self.record.progress["hours"] * 3600
+            self._join_provenance()
+        if "left_pack" in self.record.provenance:
+            self.provenance["left_pack"] = self.record.provenance["left_pack"]
+        axes = self.progress(state)
+        unknown = [axis for axis in self.stop if axis not in axes]
+        if unknown:
+            raise ValueError(
+                f"stop rule {unknown[0]}: expected one of the axes {', '.join(axes)}"
+            )
+        self.attempt.commit(provenance=self.provenance)  # Compiling may outlast it.
+        self.provenance["began"] = round(time.time(), 3)
+        return state
+
+    def _checkpoint(self, shapes: Any) -> Any | None:
+        """Reads the last commit; None where there is none, or none to go on from."""
+        try:
+            if self.record.damage:
+                raise store.Damaged(self.record.damage)
+            anew = self.record.begins_anew
+            arrays = None if anew else store.state(self.storage, self.record)
+            if arrays is None:
+                return None
+            state = programs.unflatten(arrays, shapes)
+            tables = {
+                name: store.rows(self.storage, self.record, name)
+                for name in store.TABLES
+            }
+        except store.Damaged as error:
+            self.provenance["restarted"] = f"damaged: {error}"
+            return None
+        if state is None:
+            self.provenance["restarted"] = (
+                "the checkpoint does not fit this code's state"
+            )
+            return None
+        if self.record.fallback:
+            self.provenance["restarted"] = (
+                f"{self.record.fallback}; from the commit before"
+            )
+        self.rows = tables.pop("rows")
+        self.evaluations = {name: table for name, table in tables.items() if table}
+        return state
+
+    def _join_provenance(self) -> None:
+        """Adds what earlier attempts were made by, and the seconds that they took."""
+        before, now = self.record.provenance, self.provenance
+        revisions = [*self.record.revisions, now.get("revision")]
+        now["revisions"] = list(dict.fromkeys(revisions))
+        now["devices"] = list(dict.fromkeys([*self.record.devices, now["device"]]))
+        for name in ("compile_seconds", "evaluation_seconds"):
+            now[name] += before.get(name, 0.0)
+
+    def progress(self, state: Any) -> dict[str, float]:
+        """Amounts by axis, training hours last."""
+        axes = self.module.progress(self.config, state)
+        axes = {name: int(amount) for name, amount in axes.items()}
+        return axes | {"hours": self.training_seconds / 3600}
+
+    def settle(self, state: Any, is_stopping: bool, is_due: bool) -> None:
+        """Commits where it is time to, and for good where the point is over."""
+        progress = self.progress(state)
+        is_done = all(progress[axis] >= n for axis, n in self.stop.items())
+        is_over = is_done or is_stopping or self.problem is not None
+        if is_over or is_due:
+            failure = None
+            if self.problem:
+                failure = {"kind": "diverged", "type": "Diverged", "frames": []}
+                failure |= {"message": self.problem, "tries": 0}
+                progress = self.reached  # The chunk that lost it does not count.
+            self.provenance["ended"] = round(time.time(), 3)
+            self.attempt.commit(
+                progress=progress,
+                state=programs.flatten(state),
+                rows=self.rows,
+                provenance=self.provenance,
+                failure=failure,
+                release=is_over,
+                **self.evaluations,
+            )
+            self.is_closed = is_over
+        self.reached = progress
+
+    def advance(self, rows, seconds: float, state: Any, is_finite: bool) -> None:
+        """Adds the rows of a chunk that are new: those that go on along the first axis.
+
+        Notes the first number of the last row, or of the state, that is not finite.
+        """
+        self.training_seconds += seconds
+        axis = next(iter(self.reached))
+        for i, amount in enumerate(rows[axis].tolist()):
+            if amount > (self.rows[axis][-1] if self.rows else 0):
+                _append(self.rows, {k: v[i] for k, v in rows.items()}, self._seconds())
+        lost = [name for name, column in self.rows.items() if column[-1] is None]
+        if not lost and not is_finite:
+            lost = [
+                f"state{jax.tree_util.keystr(path)}"
+                for path, leaf in jax.tree.leaves_with_path(state)
+                if not bool(programs.all_finite([leaf]))
+            ]
+        if lost:
+            amount = self.progress(state)[axis]
+            self.problem = f"{lost[0]} is not finite by {axis}={amount}"
+
+    def is_evaluation_due(self, state: Any) -> bool:
+        """Whether another multiple of the interval has been passed."""
+        if self.is_closed or self.problem:
+            return False
+        axis, amount = next(iter(self.progress(state).items()))
+        interval = int(self.config.evaluation_interval)
+        before = self.evaluations.get("validation", {}).get(axis, [0])[-1]
+        return amount // interval > before // interval
+
+    def add_evaluation(self, state: Any, split: str, metrics, seconds: float) -> None:
+        """Adds a row of one split, its columns named by it."""
+        axes = {name: n for name, n in self.progress(state).items() if name != "hours"}
+        row = {f"{split}_{name}": value for name, value in metrics.items()}
+        table = self.evaluations.setdefault(split, {})
+        _append(table, jax.tree.map(np.asarray, axes | row), self._seconds())
+        self.provenance["evaluation_seconds"] += round(seconds, 6)
+
+    def interrupt(self) -> None:
+        """Lets go of the point as its last commit left it: the fault is not its own."""
+        self.is_closed = self.is_interrupted = True
+        self.attempt.abandon()
+
+    def fail(self, error: Exception) -> None:
+        """Commits why the point raised."""
+        failure = _failure(error) | {"kind": "failed", "tries": self.tries + 1}
+        self._close(failure)
+
+    def leave_pack(self, error: Exception) -> None:
+        """Commits that the point shall go on alone, because its pack raised."""
+        self.provenance["left_pack"] = privacy.without_folders(errors.described(error))
+        self._close(None)
+
+    def _close(self, failure: Mapping[str, Any] | None) -> None:
+        self.is_closed = True
+        try:
+            self.attempt.commit(
+                provenance=self.provenance, failure=failure, release=True
+            )
+        except attempts.Stale:
+            self.is_taken_over = True
+        except files.StorageError:
+            self.interrupt()
+
+    def _seconds(self) -> float:
+        return round(self.training_seconds, 3)
+
+
+def _append(table: store.Rows, row: Mapping[str, np.generic], seconds: float) -> None:
+    for name, value in row.items():
+        table.setdefault(name, []).append(_number(value))
+    table.setdefault("training_seconds", []).append(seconds)
+
+
+def _number(value: np.generic) -> int | float | None:
+    """Writes a float32 with as few digits as tell it apart; None where not finite."""
+    if np.issubdtype(value.dtype, np.integer):
+        return int(value)
+    return float(str(value)) if np.isfinite(value) else None
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """Describes an exception by its type, first line and last frames."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return {
+        # Gin raises through a proxy whose class is named like the exception.
+        "type": type(error).__name__,
+        "message": privacy.without_folders(errors.first_line(error)),
+        "frames": [
+            f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
+        ],
+    }

@@ -1,0 +1,207 @@
+"""A sweep's points under the command line's choices."""
+
+import ast
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bmg_sweeps import errors, formatting
+from bmg_sweeps.sweep import display, grid, loading
+from bmg_sweeps.sweep.point import Point, resolve
+from bmg_sweeps.trainer import source
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the command line says about a sweep's points."""
+
+    scale: str = "smoke"
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    gin: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    stop: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def arguments(self) -> list[str]:
+        """Writes the choice as the arguments of a command line."""
+        words = ["--scale", self.scale]
+        for field, value in self.where.items():
+            words += ["--where", f"{field}={value}"]
+        for binding in self.gin:
+            words += ["--gin", binding]
+        if self.seeds:
+            words += ["--seeds", ",".join(map(str, self.seeds))]
+        for axis, number in self.stop.items():
+            words += ["--stop", formatting.amounts({axis: number})]
+        return words
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """A sweep at a scale: the points that are meant, and how far they train."""
+
+    name: str
+    sweep: grid.Sweep
+    points: tuple[Point, ...]
+    stop: Mapping[str, float]
+    choice: Choice = Choice()  # That led to these points.
+
+
+def choose(name: str, choice: Choice) -> Chosen:
+    """Resolves a sweep's points under the command line's choices.
+
+    Args:
+        name: of a sweep, or the path of its file.
+        choice: scale, filters and replacements.
+
+    Returns:
+        Its points, each once, in the sweep's order.
+
+    Raises:
+        UserError: the sweep has no such scale, a field or axis is unknown, or nothing
+            is left.
+    """
+    sweep = loading.load_sweep(name)
+    if choice.scale not in sweep.scales:
+        known = ", ".join(sweep.scales) or "none"
+        raise errors.UserError(f"--scale {choice.scale}: sweep {name} has {known}")
+    scale = sweep.scales[choice.scale]
+    _check_scale(name, choice.scale, scale)
+    if scale.budgets is not None:
+        rule = dataclasses.replace(sweep.select, budgets=scale.budgets)
+        sweep = dataclasses.replace(sweep, select=rule)
+    _check_names(name, sweep, scale)
+    axes = {*scale.stop, *sweep.select.budgets, "hours"}
+    for axis in choice.stop:
+        if axis not in axes:
+            raise errors.UserError(
+                f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
+            )
+    trainer = sweep.trainer
+    points = [resolve(trainer, v, choice.gin) for v in scale.points]
+    points = _filtered(name, trainer, points, choice)
+    if choice.seeds:
+        points = _seeded(trainer, points, choice.seeds)
+    return Chosen(
+        name=name,
+        sweep=sweep,
+        points=tuple({p.id: p for p in points}.values()),
+        stop=choice.stop or scale.stop,
+        choice=choice,
+    )
+
+
+def _filtered(
+    name: str, trainer: str, points: list[Point], choice: Choice
+) -> list[Point]:
+    """Keeps the points that have the values of `--where`."""
+    declared = source.fields(trainer)
+    for field, text in choice.where.items():
+        if field not in declared:
+            raise errors.UserError(
+                f"--where {field}={text}: no such field; "
+                + errors.expected_one_of(field, declared)
+            )
+        there = {p.values[field]: None for p in points}
+        points = [p for p in points if _matches(p.values[field], text)]
+        if not points:
+            raise errors.UserError(
+                f"sweep {name}: no point is left of scale {choice.scale} with --where "
+                f"{field}={text}; expected one of: {', '.join(map(repr, there))}"
+            )
+    return points
+
+
+def _seeded(trainer: str, points: list[Point], seeds: Sequence[int]) -> list[Point]:
+    """Gives every configuration each of some seeds, in place of its own."""
+    if "seed" not in source.fields(trainer):
+        raise errors.UserError(
+            f"--seeds: expected a trainer with the field seed, {trainer} has none"
+        )
+    configurations = {p.configuration().id: p for p in points}.values()
+    number = len(configurations) * len(seeds)
+    if number > grid.MOST_POINTS:
+        raise errors.UserError(
+            f"--seeds: {len(configurations):,} configurations and {len(seeds):,} seeds "
+            f"are {number:,} points; expected at most {grid.MOST_POINTS:,}"
+        )
+    return [p.replaced(seed=seed) for p in configurations for seed in seeds]
+
+
+def _check_scale(name: str, scale_name: str, scale: grid.Scale) -> None:
+    """Refuses a scale at which there is nothing to do."""
+    for part, value in (("points", scale.points), ("stop", scale.stop)):
+        if not value:
+            raise errors.UserError(
+                f"sweep {name}, scales[{scale_name!r}].{part} = {value!r}: expected at "
+                f"least one"
+            )
+
+
+def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
+    """Refuses a sweep that names a field, an axis or numbers that are not there."""
+    declared = source.fields(sweep.trainer)
+    named = [("select.over", field) for field in sweep.select.over]
+    named += [("shown", field) for field in sweep.shown]
+    if sweep.published is not None:
+        named += [("published.values", field) for field in sweep.published.values]
+    named += [("curves", field) for field in sweep.by]
+    for title, method in sweep.methods.items():
+        fields = (*method.values, *method.tuned)
+        named += [(f"methods[{title!r}]", field) for field in fields]
+        for field in method.tuned:
+            if field in sweep.select.over:
+                raise errors.UserError(
+                    f"sweep {name}, methods[{title!r}].tuned: {field!r} is in "
+                    f"select.over; expected fields that scores are not averaged over"
+                )
+    for where, field in named:
+        if field not in declared:
+            raise errors.UserError(
+                f"sweep {name}, {where}: {sweep.trainer} has no field {field!r}; "
+                + errors.expected_one_of(field, declared)
+            )
+    for axis, parts in sweep.select.budgets.items():
+        if isinstance(parts, int) and axis not in scale.stop:
+            raise errors.UserError(
+                f"sweep {name}, select.budgets[{axis!r}]: expected an axis of the stop "
+                f"rule, {', '.join(scale.stop)}; or amounts"
+            )
+    for curve in sweep.curves:
+        if isinstance(curve, display.Best) and curve.axis not in sweep.select.budgets:
+            raise errors.UserError(
+                f"sweep {name}, curves, axis {curve.axis!r}: "
+                + errors.expected_one_of(curve.axis, sweep.select.budgets)
+            )
+    quantities = [q for claim in sweep.claims for q in (claim.more, claim.less)]
+    named = [("claims", q.method) for q in quantities]
+    for curve in sweep.curves:
+        if isinstance(curve, display.Curve):
+            named += [("curves", method) for method in curve.methods or ()]
+    for part, method in named:
+        if method not in sweep.methods:
+            raise errors.UserError(
+                f"sweep {name}, {part}, method {method!r}: "
+                + errors.expected_one_of(method, sweep.methods)
+            )
+
+
+def longest(*stops: Mapping[str, float]) -> dict[str, float]:
+    """Joins stop rules: on each axis, the furthest that any of them asks."""
+    joined: dict[str, float] = {}
+    for stop in stops:
+        for axis, wanted in stop.items():
+            joined[axis] = max(wanted, joined.get(axis, 0))
+    return joined
+
+
+def _matches(value: Any, text: str) -> bool:
+    """Whether a filter's text means a value, however it is written: 3e-4 is 0.0003."""
+    try:
+        wanted = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        wanted = text
+    if isinstance(wanted, list):
+        wanted = tuple(wanted)
+    return text == value or (
+        wanted == value and isinstance(wanted, bool) == (isinstance(value, bool))
+    )

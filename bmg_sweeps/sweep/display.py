@@ -1,0 +1,218 @@
+"""What a sweep shows: panels of a figure, measures, claims, and symbols of fields."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bmg_sweeps.sweep import validation
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One panel of a figure: a column of the rows over the axis of the budgets.
+
+    Or, with a second column, the range between the two.
+    """
+
+    title: str
+    metric: str
+    label: str  # Of the vertical axis, with its unit.
+    to: str | None = None  # Column at the other end of a range.
+    methods: tuple[str, ...] | None = None  # That are shown; None is all.
+    until: float | None = None  # End of the shown range; None is the stop rule.
+    last: float | None = None  # Length of the shown range; None starts at zero.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, and ranges without a length."""
+        for name in ("title", "metric", "label"):
+            validation.text(name, getattr(self, name))
+        if self.to is not None:
+            validation.text("to", self.to)
+        validation.all_of("methods", self.methods or (), str, "names of methods")
+        for name in ("until", "last"):
+            validation.amount_or_none(name, getattr(self, name))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Best:
+    """One panel of a figure: what the selected configurations attain, by method.
+
+    At each budget of an axis; or, for each value of a field, at its last one.
+    """
+
+    title: str
+    label: str  # Of the vertical axis, with its unit.
+    axis: str  # Of the budgets.
+    by: str | None = None  # Such as "inner_steps"; None is by budget.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text."""
+        for name in ("title", "label", "axis"):
+            validation.text(name, getattr(self, name))
+        if self.by is not None:
+            validation.text("by", self.by)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A column of the rows that is shown for every configuration, at the last budget.
+
+    An axis of progress followed by "_per_second" is a column, too: the amount divided
+    by the training seconds.
+    """
+
+    metric: str
+    label: str
+    last: float | None = None  # Training whose rows are averaged; None is one row.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, or a range of no length."""
+        for name in ("metric", "label"):
+            validation.text(name, getattr(self, name))
+        validation.amount_or_none("last", self.last)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A number of each run of what is selected of a method: a column, or a difference.
+
+    Selected is as for the last budget; at an earlier one its numbers then are meant.
+    """
+
+    method: str  # Key of `Sweep.methods`.
+    metric: str | None = None  # Column; None is the one that decides, or its test.
+    minus: str | None = None  # Column that is taken off it.
+    at: float | None = None  # Amount of the first axis; None is the last budget.
+    last: float | None = None  # Training whose rows are averaged; None is one row.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text, and for no amounts."""
+        validation.text("method", self.method)
+        for name in ("metric", "minus"):
+            if getattr(self, name) is not None:
+                validation.text(name, getattr(self, name))
+        has_columns = self.minus is None or self.metric is not None
+        validation.that(has_columns, "minus", self.minus, "a metric to take it off")
+        for name in ("at", "last"):
+            validation.amount_or_none(name, getattr(self, name))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a paper says, as a comparison that our own points can decide.
+
+    A method's name stands for what it attains: Quantity(method=name).
+    """
+
+    text: str  # One sentence.
+    more: Quantity | str
+    less: Quantity | str
+    are_equal: bool = False  # Whether it is that the two do not differ.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a part of it is not of its type."""
+        validation.text("text", self.text)
+        for name in ("more", "less"):
+            value = getattr(self, name)
+            value = Quantity(method=value) if isinstance(value, str) else value
+            is_quantity = isinstance(value, Quantity)
+            validation.that(is_quantity, name, value, "Quantity(…) or a method's name")
+            object.__setattr__(self, name, value)
+        validation.that(
+            isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Symbol:
+    """How a field is shown where its values have names of their own in the paper.
+
+    >>> Symbol("FOMAML", {"maml": "False", "fomaml": "True"}).shown("fomaml")
+    'True'
+    """
+
+    text: str
+    labels: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # By value.
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no text."""
+        validation.text("symbol", self.text)
+        validation.that(
+            isinstance(self.labels, Mapping), "labels", self.labels, _LABELS
+        )
+        for value, label in self.labels.items():
+            validation.text(f"labels[{value!r}]", label)
+
+    def shown(self, value: Any) -> str:
+        """Writes a value: its label, or else itself."""
+        return self.labels.get(value, short(value))
+
+
+def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
+    """Makes symbols of those that are plain text, by field."""
+    return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}
+
+
+def short(value: Any) -> str:
+    """Writes a value as descriptions do: 0.0001 and 1e-05."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
+
+
+def _check_symbols(name: str, value: Any) -> None:
+    is_dict = isinstance(value, Mapping)
+    validation.that(
+        is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}"
+    )
+    validation.names(name, value)
+    for field, symbol in value.items():
+        if not isinstance(symbol, Symbol):
+            validation.text(f"{name}[{field!r}]", symbol)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PublishedBest:
+    """A published number to stand beside ours, of what was selected at a budget."""
+
+    method: str  # As named in the sweep.
+    budget: float
+    mean: float
+    deviation: float | None = None  # Over seeds.
+    source: str
+    axis: str = "env_steps"  # That the budget is measured on.
+    selected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By symbol.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PublishedMeasure:
+    """A published number of one configuration, whatever was selected."""
+
+    method: str  # As named in the sweep.
+    configuration: Mapping[str, Any]  # Values by symbol.
+    metric: str  # Column of the rows.
+    mean: float
+    deviation: float | None = None  # Over seeds.
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Published:
+    """Numbers of others that stand beside a sweep's own, where they compare.
+
+    They do at one scale, and where all points have some values.
+    """
+
+    best: tuple[PublishedBest, ...] = ()
+    measures: tuple[PublishedMeasure, ...] = ()
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By field.
+    scale: str = "paper"
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a part of it is not of its type."""
+        validation.all_of("best", self.best, PublishedBest, "PublishedBest(…)")
+        form = "PublishedMeasure(…)"
+        validation.all_of("measures", self.measures, PublishedMeasure, form)
+        validation.names("values", self.values)
+        validation.text("scale", self.scale)
