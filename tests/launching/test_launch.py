@@ -220,13 +220,3 @@ def test_an_address_where_no_cluster_is_is_refused(undisturbed, folder, address)
     assert done.returncode == 2
     assert done.stdout.splitlines()[-1].startswith(f"error: --address {address}")
     assert not list(storage.rglob("point.gin"))
-
-
-def test_a_request_that_no_node_can_meet_is_refused(undisturbed, folder):
-    """A GPU that is not there: one line, not a wait without end."""
-    sweep, _, _ = undisturbed
-    storage = folder / "refused"
-    done = launch(folder, sweep, str(storage), "--gpus", "99")
-    assert done.returncode == 2
-    assert done.stdout.splitlines()[-1].startswith("error: --gpus 99: expected at most")
-    assert not list(storage.rglob("point.gin"))
