@@ -90,13 +90,6 @@ def test_every_smoke_scale_is_small(sweep):
     assert len(chosen.points) <= 12
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_every_sweep_is_in_the_readme(sweep):
-    """A reader finds the command for each table and figure."""
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"launch {sweep}" in readme
-
-
 @pytest.mark.parametrize("field", paper_values.TWO_COLORS_ACTOR_CRITIC)
 def test_the_values_of_table_1_are_those_of_the_gin_file(field):
     """Flennerhag et al. (2022), Table 1, "Actor-critic"."""
