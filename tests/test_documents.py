@@ -5,6 +5,7 @@ import shlex
 
 import command_words
 import pytest
+import toy_checkout
 import yaml
 
 from bmg_sweeps import __main__, paths
@@ -125,18 +126,36 @@ def test_commands_are_found():
     assert len(found) > 25
 
 
-@pytest.mark.parametrize("page", ["docs/recipes.md", "docs/sweeps.md"])
-def test_python_blocks_run(page, tmp_path):
-    """Whole files are sweeps that resolve at each of their scales; others just run."""
-    files = files_of(page)
-    for name, body in files.items():
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run(page):
+    """But for those that are whole files, which other tests run."""
+    for body in blocks(page, "python"):
+        if body not in files_of(page).values():
+            exec(compile(body, page, "exec"), {"__name__": "example"})
+
+
+def test_the_sweeps_that_are_shown_resolve(tmp_path):
+    """Each of them, at each of its scales."""
+    for name, body in files_of("docs/sweeps.md").items():
         path = tmp_path / name
         path.write_text(body)
         for scale in loading.load_sweep(str(path)).scales:
             assert choices.choose(str(path), choices.Choice(scale=scale)).points
-    for body in blocks(page, "python"):
-        if body not in files.values():
-            exec(compile(body, page, "exec"), {"__name__": "example"})
+
+
+def test_the_trainer_that_is_shown_trains(tmp_path):
+    """A point of its sweep passes the checks of a launch, and runs to its end."""
+    folder = toy_checkout.make(tmp_path / "checkout")
+    for name, body in files_of("docs/trainers.md").items():
+        (folder / name).write_text(body)
+    status, output = toy_checkout.run(folder, "show", "bowl.py")
+    assert status == 0, output
+    point_id = output.splitlines()[-1].split()[0]
+    status, output = toy_checkout.run(folder, "run", "bowl.py", "--point", point_id)
+    assert (status, output.splitlines()[-1]) == (
+        0,
+        f"point {point_id}: done, trained to meta_updates=300",
+    )
 
 
 def test_the_example_of_every_part_has_every_part():
