@@ -11,13 +11,12 @@ import yaml
 from bmg_sweeps import __main__, paths
 from bmg_sweeps.sweep import choices, loading, point
 
-PAGES = {
+TEXTS = {
     path.relative_to(paths.ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for pattern in ("README.md", "CONTRIBUTING.md", "docs/*.md")
+    for pattern in ("*.md", "docs/*.md", "deploy/*.md", "results/*.md")
     for path in sorted(paths.ROOT.glob(pattern))
 }
-RESULTS = ["results/few_shot.md", "results/speed.md", "results/two_colors.md"]
-LINKING = [*PAGES, "deploy/README.md", *RESULTS]
+PAGES = [page for page in TEXTS if not page.startswith(("deploy/", "results/"))]
 FOLDERS = "bmg_sweeps|benchmarks|deploy|docs|gin|results|sweeps|tests|trainers"
 COMMAND = re.compile(
     r"(?:^|[ (])(?:bmg|\S*python -m (?:pdb -m )?bmg_sweeps) ([^#>|)]+)"
@@ -26,7 +25,7 @@ COMMAND = re.compile(
 
 def blocks(page: str, *languages: str) -> list[str]:
     """Reads the code blocks of a page that are in one of some languages."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^```(\w*)\n(.*?)^```", TEXTS[page], re.DOTALL | re.MULTILINE)
     return [body for language, body in found if language in languages]
 
 
@@ -53,7 +52,7 @@ def files_of(page: str) -> dict[str, str]:
 
 def test_the_readme_is_one_page():
     """At most 120 lines; what is not there stands before what is."""
-    text = PAGES["README.md"]
+    text = TEXTS["README.md"]
     assert len(text.splitlines()) <= 120
     order = [
         "is not there yet",
@@ -71,7 +70,7 @@ def test_every_sweep_is_in_the_readmes_table_with_its_status():
     """In the paper's order, and each once; the status is one of four, or results."""
     rows = re.findall(
         r"^\| .* \| \[(\w+)\]\(sweeps/\1\.py\) \| .* \| (.*) \|$",
-        PAGES["README.md"],
+        TEXTS["README.md"],
         re.MULTILINE,
     )
     assert sorted(name for name, _ in rows) == sorted(loading.sweep_names())
@@ -82,16 +81,14 @@ def test_every_sweep_is_in_the_readmes_table_with_its_status():
 def test_every_page_of_docs_is_linked_from_the_readme():
     """A reader finds each from the first page."""
     for page in PAGES:
-        assert page == "README.md" or f"]({page}" in PAGES["README.md"], page
+        assert page == "README.md" or f"]({page}" in TEXTS["README.md"], page
 
 
-@pytest.mark.parametrize("page", LINKING)
+@pytest.mark.parametrize("page", TEXTS)
 def test_every_link_leads_somewhere(page):
     """To a file of the checkout, and to a heading in it where one is named."""
     here = (paths.ROOT / page).parent
-    text = (paths.ROOT / page).read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!http)([^)]+)\)", text)
-    for link in links:
+    for link in re.findall(r"\]\((?!http)([^)]+)\)", TEXTS[page]):
         name, _, anchor = link.partition("#")
         path = here / name if name else paths.ROOT / page
         assert path.exists(), link
@@ -102,19 +99,22 @@ def test_every_link_leads_somewhere(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_is_named_is_there(page):
     """Or is one that the page itself shows."""
-    for name in re.findall(rf"`((?:{FOLDERS})/[\w./]*)`", PAGES[page]):
+    for name in re.findall(rf"`((?:{FOLDERS})/[\w./]*)`", TEXTS[page]):
         assert (paths.ROOT / name).exists() or name in files_of(page), name
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", TEXTS)
 def test_every_command_parses(page, tmp_path, monkeypatch):
     """And those that only look at records run, on an empty storage."""
-    (tmp_path / "data").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for folder in ("data", "DIR"):
+        (tmp_path / folder).mkdir()
     for command in commands(page):
         words = shlex.split(command)
         command_words.parsed(words)
-        if words[0] in ("list", "show", "status") and "--point" not in words:
+        looks = words[0] in ("list", "show", "status") and "--point" not in words
+        if looks and "--storage" not in words:
             assert __main__.main([*words, "--storage", str(tmp_path)]) == 0
 
 
@@ -170,7 +170,7 @@ def test_the_table_of_sweeps_says_how_many_points_there_are():
     """And how far they train, at the scales that cost hours."""
     rows = re.findall(
         r"^\| \[(\w+)\]\(\S+\) \| (\w+) \| (.*) \| (.*) \|$",
-        PAGES["docs/sweeps.md"],
+        TEXTS["docs/sweeps.md"],
         re.MULTILINE,
     )
     assert [name for name, *_ in rows] == loading.sweep_names()
@@ -213,7 +213,7 @@ def test_ten_questions_are_answered_by_the_files_that_are_named():
     """Each answer's name is in its file."""
     rows = re.findall(
         r"^\| (.*\?) \| \[(\S+)\]\(\2\) \| `(\S+)` \|$",
-        PAGES["CONTRIBUTING.md"],
+        TEXTS["CONTRIBUTING.md"],
         re.MULTILINE,
     )
     assert len(rows) == 10
