@@ -103,9 +103,9 @@ def test_every_file_that_is_named_is_there(page):
         assert (paths.ROOT / name).exists() or name in files_of(page), name
 
 
-@pytest.mark.parametrize("page", TEXTS)
+@pytest.mark.parametrize("page", [p for p in TEXTS if p != "deploy/README.md"])
 def test_every_command_parses(page, tmp_path, monkeypatch):
-    """And those that only look at records run, on an empty storage."""
+    """And those that only look at records run; `test_deploy` has those of clusters."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for folder in ("data", "DIR"):
