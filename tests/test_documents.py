@@ -9,6 +9,7 @@ import toy_checkout
 import yaml
 
 from bmg_sweeps import __main__, paths
+from bmg_sweeps.cli import app
 from bmg_sweeps.sweep import choices, loading, point
 
 TEXTS = {
@@ -116,6 +117,12 @@ def test_every_command_parses(page, tmp_path, monkeypatch):
         looks = words[0] in ("list", "show", "status") and "--point" not in words
         if looks and "--storage" not in words:
             assert __main__.main([*words, "--storage", str(tmp_path)]) == 0
+
+
+def test_the_table_of_commands_has_all_of_them():
+    """In the order of `--help`."""
+    found = re.findall(r"^\| `(\w+)[^`]*` \|", TEXTS["docs/tour.md"], re.MULTILINE)
+    assert found == list(app.COMMANDS)
 
 
 def test_commands_are_found():
