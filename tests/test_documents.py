@@ -1,7 +1,10 @@
 """What the README, CONTRIBUTING and the pages of docs/ show runs as it stands there."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import command_words
 import pytest
@@ -150,11 +153,31 @@ def test_the_sweeps_that_are_shown_resolve(tmp_path):
             assert choices.choose(str(path), choices.Choice(scale=scale)).points
 
 
-def test_the_trainer_that_is_shown_trains(tmp_path):
-    """A point of its sweep passes the checks of a launch, and runs to its end."""
-    folder = toy_checkout.make(tmp_path / "checkout")
+@pytest.fixture(scope="module")
+def with_trainer(tmp_path_factory):
+    """A copy of the checkout with what the page on trainers shows."""
+    folder = toy_checkout.make(tmp_path_factory.mktemp("documents") / "checkout")
     for name, body in files_of("docs/trainers.md").items():
         (folder / name).write_text(body)
+    return folder
+
+
+def test_the_trainer_that_is_shown_keeps_to_the_contract(with_trainer):
+    """By the class of tests, used as the page says."""
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "test_quadratic.py"],
+        cwd=with_trainer,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tests.returncode == 0, tests.stdout
+
+
+def test_the_trainer_that_is_shown_trains(with_trainer):
+    """A point of its sweep passes the checks of a launch, and runs to its end."""
+    folder = with_trainer
     status, output = toy_checkout.run(folder, "show", "bowl.py")
     assert status == 0, output
     point_id = output.splitlines()[-1].split()[0]
