@@ -144,13 +144,15 @@ def test_python_blocks_run(page):
             exec(compile(body, page, "exec"), {"__name__": "example"})
 
 
-def test_the_sweeps_that_are_shown_resolve(tmp_path):
-    """Each of them, at each of its scales."""
-    for name, body in files_of("docs/sweeps.md").items():
-        path = tmp_path / name
-        path.write_text(body)
-        for scale in loading.load_sweep(str(path)).scales:
-            assert choices.choose(str(path), choices.Choice(scale=scale)).points
+def test_the_sweeps_that_are_shown_can_be_launched(tmp_path, monkeypatch):
+    """They pass the checks of a launch, and resolve at each of their scales."""
+    monkeypatch.chdir(tmp_path)
+    files = files_of("docs/sweeps.md")
+    for name, body in files.items():
+        (tmp_path / name).write_text(body)
+        for scale in loading.load_sweep(name).scales:
+            assert choices.choose(name, choices.Choice(scale=scale)).points
+    assert __main__.main(["launch", *files, "--dry-run"]) == 0
 
 
 @pytest.fixture(scope="module")
