@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import re
+import tomllib
 
 import gin
 import paper_values
@@ -89,13 +90,6 @@ def test_every_smoke_scale_is_small(sweep):
     assert len(chosen.points) <= 12
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_every_sweep_is_in_the_readme(sweep):
-    """A reader finds the command for each table and figure."""
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"launch {sweep}" in readme
-
-
 @pytest.mark.parametrize("field", paper_values.TWO_COLORS_ACTOR_CRITIC)
 def test_the_values_of_table_1_are_those_of_the_gin_file(field):
     """Flennerhag et al. (2022), Table 1, "Actor-critic"."""
@@ -156,9 +150,30 @@ def test_the_configurations_of_tables_7_and_8_are_those_of_table_4(sweep, method
     assert len(found) == 24
 
 
-def test_requirements_are_pinned():
-    """Every line of requirements.txt names one version."""
-    lines = (paths.ROOT / "requirements.txt").read_text().splitlines()
-    pins = [line for line in lines if line and not line.lstrip().startswith("#")]
-    assert pins
-    assert all("==" in line for line in pins)
+def pins(name: str) -> dict[str, set[str]]:
+    """Reads a file of requirements: of each package, its version and where it holds."""
+    found: dict[str, set[str]] = {}
+    for line in (paths.ROOT / name).read_text().splitlines():
+        if line and not line.lstrip().startswith("#"):
+            package, equal, version = line.partition("==")
+            assert equal, f"{name}: {line!r} is not pinned"
+            found.setdefault(package, set()).add(version)
+    return found
+
+
+def names(dependencies: list[str]) -> set[str]:
+    """Names packages without their extras: "moto[s3]" is moto."""
+    return {dependency.partition("[")[0] for dependency in dependencies}
+
+
+def test_requirements_are_pinned_and_complete():
+    """What running and tests need is in its file, at one version in both."""
+    project = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())
+    running, tests = pins("requirements.txt"), pins("requirements-dev.txt")
+    assert names(project["project"]["dependencies"]) <= running.keys()
+    of_tests = names(project["dependency-groups"]["dev"])
+    assert of_tests <= tests.keys()
+    assert not of_tests & running.keys() - {"pyyaml"}  # Ray and W&B need that, too.
+    assert {p: running[p] for p in running.keys() & tests.keys()} == {
+        p: tests[p] for p in running.keys() & tests.keys()
+    }

@@ -177,11 +177,11 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
     for curve in sweep.curves:
         if isinstance(curve, display.Curve):
             named += [("curves", method) for method in curve.methods or ()]
-    for part, method in named:
-        if method not in sweep.methods:
+    for part, method_name in named:
+        if method_name not in sweep.methods:
             raise errors.UserError(
-                f"sweep {name}, {part}, method {method!r}: "
-                + errors.expected_one_of(method, sweep.methods)
+                f"sweep {name}, {part}, method {method_name!r}: "
+                + errors.expected_one_of(method_name, sweep.methods)
             )
 
 

@@ -1,7 +1,7 @@
 """Data sets of labeled images, by name.
 
-A data set is a module here with `source(folder)`, which finds it in the user's folder,
-and `STAND_IN`; the rest is common to all: `cache` decodes what is found, once.
+A data set is a module here with `source(folder)`, which finds it in the user's folder.
+The rest is common to all: `cache` decodes what is found, once.
 """
 
 import hashlib
@@ -35,7 +35,6 @@ class DataSet(NamedTuple):
     name: str
     splits: dict[str, Split]  # "train", "validation" and "test"; no class is in two.
     checksum: str  # Of all images and class names: equal for equal data.
-    stand_in: bool  # Whether it only stands in for a data set of the paper.
 
 
 def user_folder() -> str | None:
@@ -67,7 +66,6 @@ def load(name: str, folder: str | os.PathLike | None) -> DataSet:
         name,
         {split: Split(kept.images, kept.class_names) for split, kept in stored.items()},
         _checksum(stored),
-        module.STAND_IN,
     )
 
 
