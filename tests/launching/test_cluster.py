@@ -39,7 +39,7 @@ def nodes_that_train(folder):
     storage = files.open_storage(str(folder / "runs"))
     keys = [("toy_trainer", name) for name in storage.folders("toy_trainer")]
     records = store.scan(storage, keys).values()
-    return {r.provenance["node"] for r in records if r.is_leased() and r.progress}
+    return {r.provenance.node for r in records if r.is_leased() and r.progress}
 
 
 def test_points_run_on_both_nodes_and_outlive_one(checkout, monkeypatch):
