@@ -184,8 +184,9 @@ def load(data: bytes, attempt: int) -> Manifest:
         manifest = msgspec.convert(fields, Manifest)
     except msgspec.ValidationError as error:
         raise ValueError(_explained(error)) from error
-    for commit in commits(manifest):
-        _check_names(commit)
+    _check_names(manifest)
+    if manifest.previous:
+        _check_names(manifest.previous)
     if manifest.attempt != attempt:
         raise ValueError(f"expected attempt {attempt}, got another")
     return manifest
@@ -207,8 +208,7 @@ def commit_of(manifest: Manifest) -> Commit:
 
 def objects(commit: Commit) -> dict[str, StoredObject]:
     """Returns the objects that a commit has, by part."""
-    found = ((part, getattr(commit, part)) for part in PARTS)
-    return {part: item for part, item in found if item is not None}
+    return {p: item for p in PARTS if (item := getattr(commit, p)) is not None}
 
 
 _COMMIT = Commit.__struct_fields__

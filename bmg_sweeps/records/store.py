@@ -51,7 +51,6 @@ class Record:
     manifest: manifests.Manifest = manifests.EMPTY
     damage: str | None = None  # Why nothing of it can be used, in one line.
     fallback: str | None = None  # Why its last commit does not count, in one line.
-    earlier: tuple[manifests.Manifest, ...] = ()  # Commits before it, newest first.
 
     @property
     def progress(self) -> dict[str, float]:
@@ -209,8 +208,7 @@ def _read(storage: files.Storage, trainer: str, point_id: str) -> tuple[Record, 
             manifest = msgspec.structs.replace(
                 manifest, attempt=attempts[0], lease=None
             )
-        commits = tuple(manifests.commits(manifest))
-        record = Record(trainer, point_id, commits[0], None, problem, commits[1:])
+        record = Record(trainer, point_id, manifest, fallback=problem)
         return _newest_whole(record, functools.partial(_missing, sizes)), seen
     newest = manifests.Manifest(attempt=max(attempts, default=0))
     return Record(trainer, point_id, newest, problem), seen
@@ -244,20 +242,17 @@ def _newest_whole(
     record: Record, problem_of: Callable[[manifests.Manifest], str | None]
 ) -> Record:
     """Goes back to the newest commit that has no problem; damaged where all have."""
-    commits, first = (record.manifest, *record.earlier), record.fallback
     if record.damage:
         return record
-    for i, manifest in enumerate(commits):
+    first = record.fallback
+    for manifest in manifests.commits(record.manifest):
         problem = problem_of(manifest)
+        if problem is None and manifest is record.manifest:
+            return record
         if problem is None:
-            if i == 0:
-                return record
-            earlier = commits[i + 1 :]
-            return dataclasses.replace(
-                record, manifest=manifest, fallback=first, earlier=earlier
-            )
+            return dataclasses.replace(record, manifest=manifest, fallback=first)
         first = first or problem
-    return dataclasses.replace(record, damage=first, fallback=None, earlier=())
+    return dataclasses.replace(record, damage=first, fallback=None)
 
 
 def _missing(sizes: Mapping[str, int], manifest: manifests.Manifest) -> str | None:
