@@ -88,7 +88,8 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     def as_dict(self) -> dict[str, Any]:
         """Returns what attempts noted, by name."""
         fields = msgspec.to_builtins(self)
-        return fields | fields.pop("extra", {})
+        extra = fields.pop("extra", {})
+        return fields | extra
 
 
 class StoredObject(msgspec.Struct, frozen=True, gc=False):
@@ -244,7 +245,6 @@ def _is_as_written(fields: Mapping[str, Any], check: Any) -> bool:
 def _explained(error: msgspec.ValidationError) -> str:
     """Says which field is malformed, and how."""
     what, _, field = str(error).rstrip("`").rpartition(" - at `$.")
-    field = field.replace("provenance.extra", "provenance")
     return f"{field}: {what[:1].lower()}{what[1:]}" if what else str(error)
 
 
