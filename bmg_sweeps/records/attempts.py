@@ -42,7 +42,7 @@ class Attempt:
 
     @property
     def number(self) -> int:
-        """The attempts of all processes that worked on the point count from 1."""
+        """Attempts on a point are counted from 1, whichever process makes them."""
         return self._number
 
     def commit(

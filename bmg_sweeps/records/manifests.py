@@ -110,7 +110,7 @@ class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
     test: StoredObject | None = None
 
 
-class Manifest(Commit, frozen=True, omit_defaults=True):
+class Manifest(Commit, frozen=True):
     """An attempt's last commit, who made it, and the commit before."""
 
     attempt: Count = 0
