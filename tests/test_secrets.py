@@ -103,7 +103,7 @@ def ids():
 def test_a_message_says_what_it_left_out(leaking):
     """The name of each variable; the reader can tell what was meant."""
     record = store.read(leaking, "toy_trainer", ids()[1])
-    message = record.failure["message"]
+    message = record.failure.message
     assert message.startswith("file, ~: {'WANDB_API_KEY': '$WANDB_API_KEY'")
     assert all(f"'{name}': '${name}'" in message for name in SECRETS)
 
@@ -127,7 +127,7 @@ def test_a_pack_that_raises_says_no_secrets(home, toy, monkeypatch):
     monkeypatch.setattr("bmg_sweeps.running.programs._COMPILED", {})
     run_all(storage, {p.id: {"env_steps": 60} for p in points}, pack=3)
     record = store.read(storage, "toy_trainer", points[0].id)
-    assert record.provenance["left_pack"] == "RuntimeError: file: $MY_TOKEN"
+    assert record.provenance.left_pack == "RuntimeError: file: $MY_TOKEN"
 
 
 def test_a_report_of_a_storage_at_home_does_not_say_whose(leaking, home, capsys):

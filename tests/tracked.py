@@ -10,7 +10,7 @@ import sys
 import types
 
 from bmg_sweeps import paths
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices
 
 KEY = "d00df00d" * 5  # Of the form of an API key.
@@ -69,13 +69,7 @@ def figure_2():
 
 
 def failure(kind, message):
-    return {
-        "kind": kind,
-        "type": "Type",
-        "message": message,
-        "frames": [],
-        "tries": store.TRIES,
-    }
+    return manifests.Failure(kind, store.TRIES, "Type", message)
 
 
 def steps(number):

@@ -120,8 +120,8 @@ def print_failures(plan: planning.Plan) -> None:
             text = f"damaged, counted as missing: {record.damage}"
         elif record.failure:
             text = failure(record)
-        elif "restarted" in record.provenance:
-            text = f"began again: {record.provenance['restarted']}"
+        elif record.provenance.restarted is not None:
+            text = f"began again: {record.provenance.restarted}"
         else:
             continue
         print(f"  {record.id} {errors.one_line(text)}")
@@ -129,7 +129,7 @@ def print_failures(plan: planning.Plan) -> None:
 
 def failure(record: store.Record) -> str:
     """Says in one line why a point ended badly."""
-    return f"{record.failure['kind']}: {store.reason(record.failure)}"
+    return f"{record.failure.kind}: {store.reason(record.failure)}"
 
 
 def say(text: str) -> None:

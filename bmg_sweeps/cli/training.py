@@ -83,7 +83,7 @@ def rerun(options: argparse.Namespace) -> int:
 
 def _launch(options, chosen, say_report: bool = True) -> int:
     """Runs a plan, exports it, and says what came of it."""
-    plan = planning.plan(options.storage, chosen, options.retry, whole=True)
+    plan = planning.plan(options.storage, chosen, options.retry, verify=True)
     pack = _pack(options, plan)
     _say_plan(options, chosen, plan)
     if plan.to_run:

@@ -18,7 +18,7 @@ from bmg_sweeps import formatting, privacy
 from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.cli import asking
 from bmg_sweeps.launching import planning
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading
 
 
@@ -46,7 +46,12 @@ def show(options: argparse.Namespace) -> None:
         point = asking.find(chosen, options.point)
         record = store.read(options.storage, point.trainer, point.id)
         print(point.gin_text())
-        print(json.dumps({"damage": record.damage, **record.manifest}, indent=2))
+        print(
+            json.dumps(
+                {"damage": record.damage, **manifests.as_dict(record.manifest)},
+                indent=2,
+            )
+        )
         return
     plan = planning.plan(options.storage, [chosen])
     asking.say(asking.using(options))

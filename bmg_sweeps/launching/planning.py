@@ -42,7 +42,7 @@ def plan(
     storage: files.Storage,
     chosen: Sequence[choices.Chosen],
     retry: bool = False,
-    whole: bool = False,
+    verify: bool = False,
 ) -> Plan:
     """Subtracts what is recorded from what is wanted.
 
@@ -50,7 +50,7 @@ def plan(
         storage: of the records.
         chosen: sweeps; they may share points, which train as far as the longest asks.
         retry: whether failed and diverged points are wanted again.
-        whole: whether records are read whole, so that altered ones are missing.
+        verify: whether tables are read, too, so that altered records are missing.
 
     Returns:
         The plan.
@@ -62,7 +62,7 @@ def plan(
             points[p.id] = p
             stops[p.id] = choices.longest(stops.get(p.id, {}), one.stop)
     keys = [(p.trainer, p.id) for p in points.values()]
-    records = store.scan(storage, keys, whole)
+    records = store.scan(storage, keys, verify)
     code = revision.fingerprint()
     statuses = {i: store.status(records[i], stops[i], code) for i in points}
     wanted = {"missing"} | ({"failed", "diverged"} if retry else set())

@@ -157,7 +157,7 @@ class _Leader:
             amounts = selection.budgets(chosen.sweep.select, chosen.stop)
             self._budgets = amounts[self._axis]
         self._trained = {
-            p.id: readings.Trained(p, store.Record(p.trainer, p.id, {}), {})
+            p.id: readings.Trained(p, store.Record(p.trainer, p.id), {})
             for p in chosen.points
         }
         self.read({i: plan.records[i] for i in self._trained})

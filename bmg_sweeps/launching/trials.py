@@ -18,7 +18,7 @@ from typing import Any
 
 from bmg_sweeps import paths
 from bmg_sweeps.launching import cluster, planning, revision
-from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.sweep.point import Point
 
 _POLL_SECONDS = 1.0
@@ -205,12 +205,11 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
     record = store.read(storage, task["trainer"], point_id)
     if store.status(record, task["stops"][point_id]) != "missing":
         return
-    provenance, failure = dict(record.provenance), None
+    provenance, failure = record.provenance.as_dict(), None
     if len(task["stops"]) > 1:
         provenance["left_pack"] = reason
     else:
-        failure = {"kind": "failed", "type": "Died", "message": reason}
-        failure |= {"frames": [], "tries": _DEATHS}
+        failure = manifests.Failure("failed", _DEATHS, "Died", reason)
     with contextlib.suppress(attempts.Busy, attempts.Stale):
         attempts.begin(storage, record).commit(
             failure=failure, provenance=provenance, release=True

@@ -155,7 +155,7 @@ def _line(
 ) -> list | None:
     """Averages a column over seeds; None where there is nothing to draw."""
     members = [one for one in members if _has_rows(one)]
-    widths = {one.record.provenance.get("pack_width", 1) for one in members}
+    widths = {one.record.provenance.pack_width or 1 for one in members}
     is_timed = any(map(readings.is_timed, (axis, panel.metric)))
     if not members or (is_timed and widths != {1}):
         return None  # The hours of a pack are not its points' own.

@@ -352,12 +352,12 @@ def _versions_table(trained: Sequence[Trained]) -> Table:
     runs = [t.record.provenance for t in trained if t.record.provenance]
     found: dict[str, set[str]] = {}
     for run in runs:
-        for name, version in run.get("packages", {}).items():
-            found.setdefault(name, set()).add(str(version))
-        if "code" in run:
-            found.setdefault("hash of the trainers' code", set()).add(run["code"])
+        for name, version in (run.packages or {}).items():
+            found.setdefault(name, set()).add(version)
+        if run.code is not None:
+            found.setdefault("hash of the trainers' code", set()).add(run.code)
     rows = [(name, ", ".join(sorted(versions))) for name, versions in found.items()]
-    times = [run[end] for run in runs for end in ("began", "ended") if run.get(end)]
+    times = [end for run in runs for end in (run.began, run.ended) if end]
     if times:
         first, last = (_day(end(times)) for end in (min, max))
         rows.append(("trained between", f"{first} and {last}"))

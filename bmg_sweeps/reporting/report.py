@@ -220,8 +220,8 @@ def _provenance_table(trained: Sequence[Trained]) -> Table:
     runs = [t.record.provenance for t in trained if t.record.provenance]
     revisions = sorted({r for t in trained for r in t.record.revisions})
     devices = sorted({d for t in trained for d in t.record.devices})
-    widths = sorted({p.get("pack_width", 1) for p in runs})
-    threads = sorted({str(p.get("threads")) for p in runs})
+    widths = sorted({p.pack_width or 1 for p in runs})
+    threads = sorted({str(p.threads) for p in runs})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
     notes += ["Devices are mixed."] if len(devices) > 1 else []
     rows = (
@@ -231,8 +231,8 @@ def _provenance_table(trained: Sequence[Trained]) -> Table:
         ("threads", ", ".join(threads) or "–"),
         ("points in a pack", ", ".join(map(str, widths)) or "–"),
         ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
-        ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
-        ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
+        ("evaluation seconds", _median(p.evaluation_seconds or 0 for p in runs)),
+        ("compile seconds", _median(p.compile_seconds or 0 for p in runs)),
     )
     return Table("Provenance", ("what", "value"), rows, tuple(notes))
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from bmg_sweeps import errors, privacy
-from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.running import machine, programs
 
 
@@ -62,8 +62,8 @@ class Lane:
             state = found
             self.training_seconds = self.record.progress["hours"] * 3600
             self._join_provenance()
-        if "left_pack" in self.record.provenance:
-            self.provenance["left_pack"] = self.record.provenance["left_pack"]
+        if self.record.provenance.left_pack is not None:
+            self.provenance["left_pack"] = self.record.provenance.left_pack
         axes = self.progress(state)
         unknown = [axis for axis in self.stop if axis not in axes]
         if unknown:
@@ -111,7 +111,7 @@ class Lane:
         now["revisions"] = list(dict.fromkeys(revisions))
         now["devices"] = list(dict.fromkeys([*self.record.devices, now["device"]]))
         for name in ("compile_seconds", "evaluation_seconds"):
-            now[name] += before.get(name, 0.0)
+            now[name] += getattr(before, name) or 0.0
 
     def progress(self, state: Any) -> dict[str, float]:
         """Amounts by axis, training hours last."""
@@ -127,8 +127,7 @@ class Lane:
         if is_over or is_due:
             failure = None
             if self.problem:
-                failure = {"kind": "diverged", "type": "Diverged", "frames": []}
-                failure |= {"message": self.problem, "tries": 0}
+                failure = manifests.Failure("diverged", 0, "Diverged", self.problem)
                 progress = self.reached  # The chunk that lost it does not count.
             self.provenance["ended"] = round(time.time(), 3)
             self.attempt.commit(
@@ -188,15 +187,14 @@ class Lane:
 
     def fail(self, error: Exception) -> None:
         """Commits why the point raised."""
-        failure = _failure(error) | {"kind": "failed", "tries": self.tries + 1}
-        self._close(failure)
+        self._close(_failure(error, self.tries + 1))
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
         self.provenance["left_pack"] = privacy.without_folders(errors.described(error))
         self._close(None)
 
-    def _close(self, failure: Mapping[str, Any] | None) -> None:
+    def _close(self, failure: manifests.Failure | None) -> None:
         self.is_closed = True
         try:
             self.attempt.commit(
@@ -224,14 +222,16 @@ def _number(value: np.generic) -> int | float | None:
     return float(str(value)) if np.isfinite(value) else None
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _failure(error: Exception, tries: int) -> manifests.Failure:
     """Describes an exception by its type, first line and last frames."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
-    return {
+    return manifests.Failure(
+        kind="failed",
+        tries=tries,
         # Gin raises through a proxy whose class is named like the exception.
-        "type": type(error).__name__,
-        "message": privacy.without_folders(errors.first_line(error)),
-        "frames": [
+        type=type(error).__name__,
+        message=privacy.without_folders(errors.first_line(error)),
+        frames=tuple(
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
-        ],
-    }
+        ),
+    )

@@ -73,7 +73,7 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
     while True:
         keys = [(task.trainer, i) for i in waiting]
         todo = []
-        for i, record in store.scan(storage, keys, whole=True).items():
+        for i, record in store.scan(storage, keys, verify=True).items():
             status = store.status(record, task.stops[i], task.launch.get("code"))
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven
@@ -136,7 +136,7 @@ def _take(storage, members, task: Task, statuses) -> list[Lane]:
                         record=record,
                         attempt=attempts.begin(storage, record, task.owner),
                         stop=task.stops[record.id],
-                        tries=(failure or {}).get("tries", 0),
+                        tries=failure.tries if failure else 0,
                         provenance=dict(task.launch),
                     )
                 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.sweep import display, grid, loading
-from bmg_sweeps.sweep.point import Point, resolve
+from bmg_sweeps.sweep.point import Point, resolve_all
 from bmg_sweeps.trainer import source
 
 
@@ -77,7 +77,7 @@ def choose(name: str, choice: Choice) -> Chosen:
                 f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
             )
     trainer = sweep.trainer
-    points = [resolve(trainer, v, choice.gin) for v in scale.points]
+    points = resolve_all(trainer, scale.points, choice.gin)
     points = _filtered(name, trainer, points, choice)
     if choice.seeds:
         points = _seeded(trainer, points, choice.seeds)

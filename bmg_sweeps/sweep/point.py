@@ -95,8 +95,19 @@ def resolve(
         UserError: there is no such trainer, a field is unknown or unbound, or a value
             is of the wrong type.
     """
-    fields = source.fields(trainer)
-    bound = source.gin_values(trainer) | values | bindings.typed(trainer, typed)
+    return resolve_all(trainer, [values], typed)[0]
+
+
+def resolve_all(
+    trainer: str, points: Iterable[Mapping[str, Any]], typed: tuple[str, ...] = ()
+) -> list[Point]:
+    """Resolves points as `resolve` does, and looks at the trainer's files only once."""
+    fields, bound = source.fields(trainer), source.gin_values(trainer)
+    stronger = bindings.typed(trainer, typed)
+    return [_resolved(trainer, fields, bound | v | stronger) for v in points]
+
+
+def _resolved(trainer: str, fields: Mapping[str, source.Field], bound: Values) -> Point:
     for name in bound:
         if name not in fields:
             raise errors.UserError(

@@ -12,6 +12,7 @@ import pathlib
 import pickle
 from typing import NamedTuple
 
+import forged
 import pytest
 import toy_checkout
 
@@ -734,7 +735,7 @@ def commit(progress=0, **fields):
     """Makes a record with a manifest of the right form."""
     made = {"attempt": 1, "lease": None, "progress": {"env_steps": progress}}
     made |= {"provenance": {}, "failure": None} | fields
-    return manifest(manifests.dump(made))
+    return manifest(forged.manifest(made))
 
 
 def failure(**changed):
@@ -764,11 +765,11 @@ RECORDS = {
     "another attempt": (manifest('{"attempt": 2}'), "expected attempt 1"),
     "progress in words": (
         manifest('{"attempt": 1, "progress": {"env_steps": "all"}}'),
-        "progress is malformed",
+        "progress[...]: expected `int | float`, got `str`",
     ),
     "an object elsewhere": (
         commit(rows={"name": "../../secret", "bytes": 6, "sha256": ""}),
-        "rows is malformed",
+        "rows.name: expected such as rows-0001-000001.json.gz, got '../../secret'",
     ),
     "a manifest that is a folder": (
         lambda folder: (folder / "manifest-0001.json").mkdir(),

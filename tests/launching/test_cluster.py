@@ -43,7 +43,7 @@ def read(folder):
 
 def nodes_that_train(folder):
     """The nodes of points that have committed and are not over."""
-    return {r.provenance["node"] for r in read(folder) if r.is_leased() and r.progress}
+    return {r.provenance.node for r in read(folder) if r.is_leased() and r.progress}
 
 
 def test_a_ray_of_our_own_is_this_machines_and_this_users(checkout):
@@ -110,7 +110,7 @@ def test_points_run_on_both_nodes_and_outlive_one(checkout, cluster):
     assert process.returncode == 0, output
     found = [record.provenance for record in read(checkout / "both")]
     assert len(found) == 3
-    assert any(p["attempt"] > 1 for p in found), output
+    assert any(p.attempt > 1 for p in found), output
 
 
 def listening_of(process):

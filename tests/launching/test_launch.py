@@ -118,8 +118,8 @@ def test_points_of_one_structure_compile_once_in_a_process(undisturbed):
     """As many compilations as there were actors, not as there are points."""
     sweep, storage, _ = undisturbed
     found = [record.provenance for record, _, _ in records(sweep, storage).values()]
-    processes = {provenance["process"] for provenance in found}
-    assert sum(provenance["compilations"] for provenance in found) == len(processes)
+    processes = {provenance.process for provenance in found}
+    assert sum(provenance.compilations for provenance in found) == len(processes)
     if os.cpu_count() >= len(found):
         pytest.skip("a process for each point has nothing to compile twice")
     assert len(processes) <= os.cpu_count() < len(found)

@@ -6,7 +6,7 @@ import pytest
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.launching import planning, revision
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading, point
 
 TRAINER = """
@@ -39,7 +39,10 @@ SWEEP = Sweep(
     methods={},
 )
 """
-FAILURE = {"type": "ValueError", "message": "no", "frames": []}
+
+
+def failure(kind, tries):
+    return manifests.Failure(kind, tries, "ValueError", "no")
 
 
 @pytest.fixture
@@ -244,10 +247,10 @@ def test_a_stop_rule_replaces_the_sweep_s(toy, stop):
         (120, {}, "done"),
         (99, {}, "missing"),  # Interrupted.
         (99, {"release": False}, "running"),  # By this very process.
-        (0, {"failure": FAILURE | {"kind": "failed", "tries": 1}}, "missing"),
-        (0, {"failure": FAILURE | {"kind": "failed", "tries": store.TRIES}}, "failed"),
-        (50, {"failure": FAILURE | {"kind": "diverged", "tries": 1}}, "diverged"),
-        (100, {"failure": FAILURE | {"kind": "diverged", "tries": 1}}, "done"),
+        (0, {"failure": failure("failed", 1)}, "missing"),
+        (0, {"failure": failure("failed", store.TRIES)}, "failed"),
+        (50, {"failure": failure("diverged", 1)}, "diverged"),
+        (100, {"failure": failure("diverged", 1)}, "done"),
     ],
 )
 @pytest.mark.parametrize("retry", [False, True])
@@ -266,9 +269,8 @@ def test_a_plan_runs_what_is_missing(storage, toy, steps, keywords, status, retr
 def test_a_point_that_diverged_under_other_code_is_missing(storage, toy):
     """The trainer was edited since, which may have mended it."""
     p = toy_point()
-    failure = FAILURE | {"kind": "diverged", "tries": 1}
     code = {"code": revision.fingerprint()}
-    record(storage, p, 50, failure=failure, provenance=code)
+    record(storage, p, 50, failure=failure("diverged", 1), provenance=code)
     chosen = chosen_of(p, stop=100)
     assert planning.plan(storage, [chosen]).counts() == {"diverged": 1}
     (toy / "toy.py").write_text(TRAINER + "# Mended.\n")
@@ -291,12 +293,12 @@ def test_a_plan_counts_its_points_by_status(storage, toy):
     points = [toy_point(seed=seed) for seed in range(5)]
     record(storage, points[0], 100)
     record(storage, points[1], 100)
-    record(storage, points[2], 0, failure=FAILURE | {"kind": "failed", "tries": 2})
+    record(storage, points[2], 0, failure=failure("failed", 2))
     record(
         storage,
         points[3],
         50,
-        failure=FAILURE | {"kind": "diverged", "tries": 1},
+        failure=failure("diverged", 1),
         provenance={"code": revision.fingerprint()},
     )
     plan = planning.plan(storage, [chosen_of(*points, stop=100)])

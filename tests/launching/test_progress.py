@@ -8,7 +8,7 @@ import rich.console
 
 from bmg_sweeps.analysis import readings
 from bmg_sweeps.launching import planning, progress
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -51,7 +51,7 @@ def test_points_are_counted_by_where_they_stand(storage):
     shown, *_ = view(storage)
     commit(storage, POINTS[0], [50, 100], [1, 2])
     commit(storage, POINTS[1], [50], [1])
-    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    failure = manifests.Failure("failed", tries=2, type="E")
     commit(storage, POINTS[2], [50], [1], failure)
     shown._read()
     cells = dict(shown._cells())

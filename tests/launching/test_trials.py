@@ -8,7 +8,7 @@ import pytest
 from ray import cloudpickle
 
 from bmg_sweeps.launching import cluster, planning, trials
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.trainer.source import Field
 
@@ -25,7 +25,7 @@ def point(steps, seed):
 
 def make(points, records=None, pack=None, gpus=0.0, places=2):
     """The trials of some points, by the seeds in each."""
-    records = {p.id: store.Record("toy", p.id, {}) for p in points} | (records or {})
+    records = {p.id: store.Record("toy", p.id) for p in points} | (records or {})
     plan = planning.Plan(
         stops={p.id: STOP for p in points},
         points=tuple(points),
@@ -83,7 +83,9 @@ def test_on_a_gpu_the_device_decides_and_every_place_gets_some():
 def test_points_that_go_on_keep_their_width():
     """Two were in a pack of four, one is new: they are not put together."""
     points = [point(1, seed) for seed in range(3)]
-    before = {"progress": STOP, "provenance": {"pack_width": 4}}
+    before = manifests.Manifest(
+        progress=STOP, provenance=manifests.Provenance(pack_width=4)
+    )
     records = {p.id: store.Record("toy", p.id, before) for p in points[:2]}
     tasks = make(points, records, pack=1, places=1)
     found = [(len(task["stops"]), task["pack"]) for task in tasks]
@@ -182,7 +184,7 @@ def test_a_point_that_died_alone_has_failed(storage, left_pack):
     trials._fail(storage, task, p.id, "no memory")
     record = store.read(storage, "toy", p.id)
     assert store.status(record, STOP) == "failed"
-    assert record.failure["message"] == "no memory"
+    assert record.failure.message == "no memory"
 
 
 def test_points_of_a_pack_that_died_go_on_alone(storage):

@@ -86,10 +86,10 @@ def test_training_time_has_neither_evaluation_nor_compilation_in_it(
     monkeypatch.setattr(pack.Pack, "_evaluate", slowly)
     run(storage, "a", width=13)
     found = record(storage, "a")
-    assert found.provenance["evaluation_seconds"] >= 6 * 0.2
+    assert found.provenance.evaluation_seconds >= 6 * 0.2
     assert found.hours * 3600 < 0.2
-    assert found.provenance["compile_seconds"] < 0.2
-    assert record(storage, "warm").provenance["compile_seconds"] > 0.05
+    assert found.provenance.compile_seconds < 0.2
+    assert record(storage, "warm").provenance.compile_seconds > 0.05
     seconds = store.rows(storage, found, "validation")["training_seconds"]
     assert seconds[-1] == pytest.approx(found.hours * 3600, abs=1e-3)
 
@@ -111,9 +111,9 @@ def test_the_seconds_of_earlier_attempts_count(storage, monkeypatch):
 
     monkeypatch.setattr(lane.Lane, "add_evaluation", add_a_second)
     run(storage, "a", should_stop=stop_after(3))
-    assert record(storage, "a").provenance["evaluation_seconds"] == 2
+    assert record(storage, "a").provenance.evaluation_seconds == 2
     run(storage, "a")
-    assert record(storage, "a").provenance["evaluation_seconds"] == 6
+    assert record(storage, "a").provenance.evaluation_seconds == 6
 
 
 def test_a_diverged_point_is_not_evaluated(storage):
@@ -131,4 +131,4 @@ def test_an_evaluation_that_raises_is_the_points_failure(storage, monkeypatch):
 
     monkeypatch.setattr(lane.Lane, "add_evaluation", fail)
     assert run(storage, "a") == "failed"
-    assert record(storage, "a").failure["message"] == "no data"
+    assert record(storage, "a").failure.message == "no data"

@@ -70,7 +70,7 @@ def test_an_old_record_goes_on_under_a_trainer_with_one_more_field(
     write(checkout, added)
     assert train(storage, 60) == old
     assert "bonus = 0.0" in store.gin_text(storage, NAME, old)
-    assert store.read(storage, NAME, old).manifest["attempt"] == 2
+    assert store.read(storage, NAME, old).manifest.attempt == 2
     assert_same(outcome(storage, old, NAME), outcome(undisturbed, old, NAME))
 
 
