@@ -33,6 +33,7 @@ class Resources:
     cpus: int = 1  # Of each trial.
     gpus: float = 0.0  # Of each trial; a fraction shares one.
     autoscaling: bool = False  # Nodes that are not there yet may come.
+    data: str | None = None  # Folder of data sets; None is what the environment names.
 
 
 @contextlib.contextmanager
@@ -154,7 +155,7 @@ def _worker_environment(resources: Resources) -> dict[str, str]:
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
     }
-    if data := os.environ.get(paths.DATA_VARIABLE):
+    if data := resources.data or os.environ.get(paths.DATA_VARIABLE):
         environment[paths.DATA_VARIABLE] = os.path.abspath(data)
     return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
 

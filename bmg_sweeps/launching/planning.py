@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from bmg_sweeps.launching import revision
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.sweep import choices
 from bmg_sweeps.sweep.point import Point
-
-SCALES = grid.SCALES
 
 
 @dataclasses.dataclass(frozen=True)

@@ -397,7 +397,7 @@ def _commands(
     fresh = [*_without_seeds(chosen.choice), *storage, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
     bad = [i for i, status in statuses.items() if status in _TROUBLE][:_EXAMPLES]
-    retries = [command("run", "--point", i, "--retry") for i in bad]
+    retries = [command("run", "--point", i) for i in bad]
     if best:
         written.append(("Print the best configurations", best))
         written.append(("Run them again on fresh seeds, and compare", again))

@@ -27,6 +27,7 @@ class Lane:
     stop: Mapping[str, float]
     tries: int
     provenance: dict[str, Any]
+    raises: bool = False  # Whether an exception goes on, once it is committed.
     module: types.ModuleType | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
     rows: store.Rows = dataclasses.field(default_factory=dict)
@@ -49,6 +50,8 @@ class Lane:
             self.interrupt()
         except Exception as error:
             self.fail(error)
+            if self.raises:
+                raise
 
     def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
         """Takes up the last commit; returns its state, or else the one given."""

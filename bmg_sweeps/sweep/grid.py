@@ -14,8 +14,7 @@ from bmg_sweeps import errors
 from bmg_sweeps.sweep import display, validation
 from bmg_sweeps.trainer.bindings import Values
 
-SCALES = ("smoke", "lite", "paper")
-MOST_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
+MAX_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
 
 
 def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
@@ -36,7 +35,7 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
     """
     columns = {name: _axis(name, values) for name, values in axes.items()}
     number = math.prod(map(len, columns.values()))
-    validation.that(number <= MOST_POINTS, "number of points", number, _FEW_POINTS)
+    validation.that(number <= MAX_POINTS, "number of points", number, _FEW_POINTS)
     return tuple(
         dict(zip(columns, values, strict=True))
         for values in itertools.product(*columns.values())
@@ -101,12 +100,9 @@ class Scale:
         rows = self.points
         validation.that(isinstance(rows, tuple | list), "points", rows, _ROWS)
         validation.that(
-            len(rows) <= MOST_POINTS, "number of points", len(rows), _FEW_POINTS
+            len(rows) <= MAX_POINTS, "number of points", len(rows), _FEW_POINTS
         )
-        for values in rows:
-            validation.names("a point", values)
-            for field, value in values.items():
-                validation.literal(field, value)
+        validation.points(rows)
         validation.names("stop", self.stop)
         for axis, amount in self.stop.items():
             is_amount = validation.is_amount(amount)
@@ -177,7 +173,7 @@ class Sweep:
 
     title: str
     trainer: str  # Module in trainers/, and file in gin/.
-    scales: Mapping[str, Scale]  # "smoke", "lite" and "paper".
+    scales: Mapping[str, Scale]  # By name, such as "smoke".
     select: Select
     methods: Mapping[str, Method]
     curves: tuple[
@@ -195,8 +191,7 @@ class Sweep:
             validation.text(name, getattr(self, name))
         validation.names("scales", self.scales)
         for name, scale in self.scales.items():
-            is_known = name in SCALES
-            validation.that(is_known, "scales", name, f"names from {', '.join(SCALES)}")
+            validation.file_name("scales", name)
             is_scale = isinstance(scale, Scale)
             form = "Scale(points, stop={…})"
             validation.that(is_scale, f"scales[{name!r}]", scale, form)
@@ -268,7 +263,7 @@ def name(sweep: Sweep, values: Values) -> str:
 
 
 _ROWS = "dicts of values by field, such as product(…) makes"
-_FEW_POINTS = f"at most {MOST_POINTS:,}"
+_FEW_POINTS = f"at most {MAX_POINTS:,}"
 
 
 def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -276,8 +271,8 @@ def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         shown = errors.shown(values)
         raise TypeError(f"{field} = {shown}: expected its values, such as ({shown},)")
-    values = tuple(itertools.islice(values, MOST_POINTS + 1))
-    validation.that(len(values) <= MOST_POINTS, field, values, f"{_FEW_POINTS} values")
+    values = tuple(itertools.islice(values, MAX_POINTS + 1))
+    validation.that(len(values) <= MAX_POINTS, field, values, f"{_FEW_POINTS} values")
     return values
 
 

@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 import types
+from collections.abc import Iterable
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.sweep import grid
@@ -18,7 +19,12 @@ def sweep_names() -> list[str]:
     Returns:
         Names in alphabetical order, and numbers in theirs: figure_2 before figure_10.
     """
-    return sorted((path.stem for path in paths.SWEEPS.glob("*.py")), key=_in_numbers)
+    return in_order(path.stem for path in paths.SWEEPS.glob("*.py"))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sorts names by their words and numbers: figure_2 before figure_10."""
+    return sorted(names, key=_in_numbers)
 
 
 def _in_numbers(name: str) -> list[tuple[int, str]]:

@@ -1,8 +1,9 @@
 """Checks of what a sweep's file declares; each raises ValueError, in one line."""
 
 import ast
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors
@@ -20,6 +21,12 @@ def text(name: str, value: Any) -> None:
     """Expects a line that shows something."""
     is_text = isinstance(value, str) and value.isprintable() and value.strip() != ""
     that(is_text, name, value, "text of one line")
+
+
+def file_name(name: str, value: Any) -> None:
+    """Requires text that can be part of a file's name."""
+    is_name = re.fullmatch(r"\w[\w.+-]*", value) is not None
+    that(is_name, name, value, "a name of letters, digits, '.', '+', '-' and '_'")
 
 
 def names(name: str, value: Any) -> None:
@@ -60,6 +67,20 @@ def budgets(value: Any) -> None:
                 f"parts the stop rule is divided into, or ascending amounts above "
                 f"0; at most {_MOST_BUDGETS:,}"
             )
+
+
+def points(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Requires dicts of literals by field.
+
+    Points of a grid share their values, so each value is looked at once.
+    """
+    checked: set[int] = set()
+    for values in rows:
+        names("a point", values)
+        for field, value in values.items():
+            if id(value) not in checked:
+                literal(field, value)
+                checked.add(id(value))
 
 
 def literal(field: str, value: Any) -> None:
