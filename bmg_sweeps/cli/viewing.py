@@ -8,7 +8,9 @@ at once.
 
 import json
 import pathlib
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +23,8 @@ from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices, grid, loading
 from bmg_sweeps.sweep.point import Point
+
+MIN_FOLDED = 20  # A column is folded to no fewer characters.
 
 
 @options.command
@@ -51,10 +55,7 @@ def list_(storage: files.Storage, scale: str | None, as_json: bool) -> None:
     keys = ("name", *columns[1:])
     rows = [tuple(_or_dash(one[key]) for key in keys) for one in found]
     answers.say(answers.using(storage, [choice.scale]))
-    if sys.stdout.isatty():
-        _print_framed(columns, rows)
-    else:
-        _print_columns([columns, *rows])
+    _print_columns(_folded([columns, *rows], columns.index("title")))
 
 
 @options.command
@@ -336,14 +337,16 @@ def _print_columns(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _print_framed(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table for a terminal; where it is narrow, titles are folded."""
-    import rich.table
-    import rich.text
-
-    table = rich.table.Table()
-    for name in columns:
-        table.add_column(name, no_wrap=name != "title", overflow="fold")
+def _folded(rows: Sequence[Sequence[str]], place: int) -> list[Sequence[str]]:
+    """Folds a column so that rows fit the terminal; a pipe gets them as they are."""
+    if not sys.stdout.isatty():
+        return list(rows)
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    room = shutil.get_terminal_size().columns - sum(widths) + widths[place]
+    folded = []
     for row in rows:
-        table.add_row(*map(rich.text.Text, row))  # Text is taken literally.
-    answers.console().print(table)
+        first, *others = textwrap.wrap(row[place], max(room, MIN_FOLDED))
+        folded.append((*row[:place], first, *row[place + 1 :]))
+        blank = ("",) * (len(row) - 1)
+        folded += [(*blank[:place], line, *blank[place:]) for line in others]
+    return folded
