@@ -144,7 +144,8 @@ def _known(trainer: str) -> Iterable[str]:
 
 def _sweeps(context: click.Context) -> list:
     """Loads the sweeps that stand on the command line so far; all, where none does."""
-    typed = context.params.get("sweeps") or [context.params.get("sweep")]
+    typed = [*(context.params.get("sweeps") or ()), context.params.get("sweep")]
+    typed += context.args  # Click leaves them here while an option lacks its value.
     names = [name for name in typed if name and name != "all"]
     found = []
     for name in names or loading.sweep_names():

@@ -5,11 +5,12 @@ import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from bmg_sweeps.records import encoding, files, leases, manifests, store
+
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
 
 RETRY_SECONDS = 60.0  # How long a commit is tried again while storage refuses.
 
@@ -46,7 +47,7 @@ class Attempt:
         self,
         *,
         progress: Mapping[str, float] | None = None,
-        state: Sequence[np.ndarray] | None = None,
+        state: "Sequence[np.ndarray] | None" = None,
         rows: store.Rows | None = None,
         validation: store.Rows | None = None,
         test: store.Rows | None = None,
@@ -183,7 +184,7 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
 
 
 def _packed(
-    state: Sequence[np.ndarray] | None, **tables: store.Rows | None
+    state: "Sequence[np.ndarray] | None", **tables: store.Rows | None
 ) -> dict[str, bytes]:
     """Encodes the objects that a commit is given, by part."""
     objects = {

@@ -13,20 +13,17 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from bmg_sweeps import errors
+
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
 
 # Rows count upwards, so no real table shrinks to a hundredth, but a small one may.
 _MOST_TABLE_BYTES = 1 << 26
 _MOST_COMPRESSION = 100
 _GZIP = zlib.MAX_WBITS | 16
-_NPY_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 _MALFORMED = (
     ArithmeticError,
     EOFError,
@@ -91,14 +88,16 @@ def unpack_rows(data: bytes) -> Rows:
     return rows
 
 
-def pack_arrays(arrays: Sequence[np.ndarray]) -> bytes:
+def pack_arrays(arrays: "Sequence[np.ndarray]") -> bytes:
     """Writes arrays in their order."""
+    import numpy as np
+
     buffer = io.BytesIO()
     np.savez(buffer, **{str(i): array for i, array in enumerate(arrays)})
     return buffer.getvalue()
 
 
-def unpack_arrays(data: bytes) -> list[np.ndarray]:
+def unpack_arrays(data: bytes) -> "list[np.ndarray]":
     """Reads what `pack_arrays` wrote.
 
     Raises:
@@ -117,14 +116,20 @@ def unpack_arrays(data: bytes) -> list[np.ndarray]:
         raise ValueError(f"not a state ({errors.first_line(error)})") from error
 
 
-def _array(data: bytes) -> np.ndarray:
+def _array(data: bytes) -> "np.ndarray":
     """Reads an .npy file after making sure that it is as long as it says."""
+    from numpy.lib import format as npy
+
+    headers = {
+        (1, 0): npy.read_array_header_1_0,
+        (2, 0): npy.read_array_header_2_0,
+    }
     stream = io.BytesIO(data)
-    shape, _, dtype = _NPY_HEADERS[np.lib.format.read_magic(stream)](stream)
+    shape, _, dtype = headers[npy.read_magic(stream)](stream)
     if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise ValueError("an array is not as long as it says")
     stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)
+    return npy.read_array(stream, allow_pickle=False)
 
 
 def _is_column(column: Any) -> bool:

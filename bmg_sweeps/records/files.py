@@ -14,11 +14,12 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
-
-import fsspec
-import fsspec.asyn
+from typing import TYPE_CHECKING
 
 from bmg_sweeps import errors
+
+if TYPE_CHECKING:  # --help shall not wait for it.
+    import fsspec
 
 _TEMPORARY = ".tmp-"
 _LEFT_SECONDS = 180.0  # A temporary file so old was left by a process that was killed.
@@ -43,7 +44,7 @@ class Storage:
     """A folder on a file system that fsspec knows."""
 
     uri: str
-    fs: fsspec.AbstractFileSystem
+    fs: "fsspec.AbstractFileSystem"
     root: str
 
     @property
@@ -101,6 +102,8 @@ class Storage:
             self.fs.pipe_file(path, data, **mode)
             return
         # By itself, a put waits forever for a host that is there and says nothing.
+        import fsspec.asyn
+
         seconds = _PUT_SECONDS + len(data) / _SLOWEST
         put = self.fs._pipe_file
         fsspec.asyn.sync(self.fs.loop, put, path, data, timeout=seconds, **mode)
@@ -210,6 +213,8 @@ def open_storage(uri: str) -> Storage:
             f"--storage {re.sub('://.*@', '://…@', uri)}: expected no credentials; the "
             f"environment or the protocol's own settings hold them"
         )
+    import fsspec.core
+
     try:
         # Records change under the eyes of those who list them.
         fs, root = fsspec.core.url_to_fs(

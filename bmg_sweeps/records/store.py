@@ -23,12 +23,13 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from bmg_sweeps import errors
 from bmg_sweeps.records import encoding, files, leases, manifests
+
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
 
 TRIES = 2  # Attempts that may raise before a point counts as failed.
 _THREADS = 32  # Records that are read at once from storage that is far away.
@@ -324,7 +325,7 @@ def rows(storage: files.Storage, record: Record, table: str = "rows") -> Rows:
     return _decoded(storage, record, table, encoding.unpack_rows) or {}
 
 
-def state(storage: files.Storage, record: Record) -> list[np.ndarray] | None:
+def state(storage: files.Storage, record: Record) -> "list[np.ndarray] | None":
     """Reads the last committed state of a record.
 
     Args:

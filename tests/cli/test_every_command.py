@@ -5,10 +5,13 @@ of every point.
 """
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from bmg_sweeps import __main__
+from bmg_sweeps import __main__, paths
 from bmg_sweeps.launching import checking
 from bmg_sweeps.sweep import loading
 
@@ -198,3 +201,21 @@ def test_a_list_cuts_no_name(run, monkeypatch, width, is_terminal):
     for name in loading.sweep_names():
         assert name in output
         assert loading.load_sweep(name).trainer in output
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list"], ["status"]])
+def test_a_command_that_looks_loads_nothing_slow(words, tmp_path):
+    """Each of these takes 50 ms to seconds; `--help` needs no storage either."""
+    slow = {"numpy", "rich", "jax", "ray", "wandb", "matplotlib", "jinja2", "plotly"}
+    slow |= {"fsspec"} if words == ["--help"] else set()
+    code = f"""if True:
+        import sys
+        from bmg_sweeps import __main__
+        status = __main__.main({words})
+        assert not {slow} & {{*sys.modules}}, {slow} & {{*sys.modules}}
+        sys.exit(status)
+    """
+    path = {"PYTHONPATH": str(paths.ROOT), "PATH": os.environ["PATH"]}
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=path, check=True, timeout=60
+    )
