@@ -16,7 +16,8 @@ def asked(monkeypatch, capsys, *words):
     monkeypatch.setenv("COMP_WORDS", " ".join(["bmg", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     assert __main__.main([]) == 0
-    return [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.split()
+    return [line.partition(",")[2] for line in lines]
 
 
 @pytest.mark.parametrize(
