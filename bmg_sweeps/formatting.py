@@ -20,6 +20,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def duration(seconds: float) -> str:
+    """Writes a span of time as people say it.
+
+    >>> [duration(s) for s in (40, 2400, 7800, 110_000, 260_000)]
+    ['40 s', '40 min', '2 h 10 min', '31 h', '3 days']
+    """
+    minutes = round(seconds / 60)
+    if seconds < 59.5:
+        return f"{max(1, round(seconds))} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 600:
+        return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
+    if seconds < 48 * 3600:
+        return f"{round(seconds / 3600)} h"
+    return f"{round(seconds / 86400):,} days"
+
+
 def ranges(numbers: Sequence[Any]) -> str:
     """Writes ascending numbers as "0–4, 7"."""
     parts: list[list[Any]] = []

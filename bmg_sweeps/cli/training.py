@@ -11,7 +11,7 @@ import click
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.cli import answers, options
-from bmg_sweeps.launching import checking, planning, revision
+from bmg_sweeps.launching import checking, cluster, forecast, planning, revision
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices
 
@@ -187,9 +187,8 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
     answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
     for one in chosen:
         answers.say(f"{one.name}: stop at {formatting.amounts(one.stop)}")
-    hours = planning.hours_to_run(plan) if plan.to_run else None
-    about = f", about {hours:.2g} h of training in all" if hours else ""
-    to_run = f"{len(plan.to_run)} to run, of {structures} structures{about}"
+    to_run = f"{len(plan.to_run)} to run, of {structures} structures"
+    to_run += _forecast(plan, cluster.own_slots(training.resources))
     answers.say(f"{answers.counted(plan)}; {to_run}")
     owners: dict[str, int] = {}
     for i, status in plan.statuses.items():
@@ -201,6 +200,16 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
             f"{number} of them run under {owner}; this launch waits for them, and runs "
             f"what they leave"
         )
+
+
+def _forecast(plan: planning.Plan, slots: int | None) -> str:
+    """Says how long a plan may take, where anything like it has been trained."""
+    seconds = forecast.seconds(plan, slots or 1)
+    if seconds is None:
+        return ""
+    trials = f"{slots} trials" if slots != 1 else "1 trial"
+    at_once = f"{trials} at a time" if slots else "if trials ran one by one"
+    return f", about {formatting.duration(seconds)} ({at_once})"
 
 
 def _pack(training: options.Training, plan: planning.Plan) -> int | None:

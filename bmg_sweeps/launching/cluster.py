@@ -86,18 +86,29 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 f"({reason})"
             ) from error
         try:
-            yield ray, _checked_places(ray, resources, storage)
+            yield ray, _checked_slots(ray, resources, storage)
         finally:
             ray.shutdown()
 
 
-def _checked_places(ray: Any, resources: Resources, storage: files.Storage) -> int:
+def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:
     """Counts the trials that can run at once; refuses what could not run at all."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if not resources.autoscaling:
         _check_resources(nodes, resources)
     _check_storage(ray, nodes, storage)
-    return max(1, _places(nodes, resources))
+    return max(1, _count_slots(nodes, resources))
+
+
+def own_slots(resources: Resources) -> int | None:
+    """Guesses how many trials a Ray of this machine's own will run at once.
+
+    Returns:
+        None where that is for others to say: a cluster, or this machine's GPUs.
+    """
+    if resources.address or resources.gpus:
+        return None
+    return max(1, (os.cpu_count() or 1) // resources.cpus)
 
 
 def _keep_private() -> None:
@@ -172,22 +183,22 @@ def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> No
                 f"{flag} {wanted:g}: expected at most {largest:g}, the most that one "
                 f"node has (--autoscaling waits for others)"
             )
-    if _places(nodes, resources) < 1:
+    if _count_slots(nodes, resources) < 1:
         raise errors.UserError(
             f"--cpus {resources.cpus} --gpus {resources.gpus:g}: expected no more of "
             f"both than one node has"
         )
 
 
-def _places(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
+def _count_slots(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
     """Counts the trials that can run at once."""
-    places = 0
+    slots = 0
     for node in nodes:
         room = [node["Resources"].get("CPU", 0) / resources.cpus]
         if resources.gpus:
             room.append(node["Resources"].get("GPU", 0) / resources.gpus)
-        places += int(min(room) + 1e-9)  # Ten tenths of a GPU are one.
-    return places
+        slots += int(min(room) + 1e-9)  # Ten tenths of a GPU are one.
+    return slots
 
 
 def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:

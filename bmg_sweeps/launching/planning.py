@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 
 from bmg_sweeps.launching import revision
@@ -70,31 +69,3 @@ def plan(
             by_structure.setdefault(p.structure, []).append(p)
     to_run = tuple(itertools.chain.from_iterable(by_structure.values()))
     return Plan(stops, tuple(points.values()), statuses, to_run, records, code)
-
-
-def hours_to_run(plan: Plan) -> float | None:
-    """Estimates what the points to run will take, by what their like have taken.
-
-    Args:
-        plan: with the records of all points.
-
-    Returns:
-        Hours of training, summed over points; None where nothing has been trained.
-    """
-    rates: dict[tuple, list[float]] = {}  # Hours for one unit of the stop rule.
-    for p in plan.points:
-        axis = next(iter(plan.stops[p.id]), None)
-        record = plan.records[p.id]
-        if axis and record.hours and record.progress.get(axis):
-            rate = record.hours / record.progress[axis]
-            rates.setdefault(p.structure, []).append(rate)
-    if not rates:
-        return None
-    everywhere = statistics.median(itertools.chain.from_iterable(rates.values()))
-    total = 0.0
-    for p in plan.to_run:
-        axis, amount = next(iter(plan.stops[p.id].items()))
-        known = rates.get(p.structure)
-        rate = statistics.median(known) if known else everywhere
-        total += rate * max(0.0, amount - plan.records[p.id].progress.get(axis, 0))
-    return total

@@ -1,6 +1,6 @@
 """Runs what a plan says is missing, as Ray Tune trials.
 
-Ray Tune places the trials, keeps their actors, and starts them again when a process or
+Ray Tune slots the trials, keeps their actors, and starts them again when a process or
 a node dies. It is told nothing but which points there are: a trial reads its points
 from storage, goes on from their checkpoints there, and leaves their records there, so
 that a retried trial, a second launch and a resumed one are the same thing.
@@ -152,13 +152,13 @@ def _run_trials(
         "retry": launch.retry,
     }
     with (
-        cluster.connect(launch.resources, launch.storage) as (ray, places),
-        # Within: starting Ray replaces the handlers.
+        cluster.connect(launch.resources, launch.storage) as (ray, slots),
+        # Within: starting Ray reslots the handlers.
         _stop_on_signal(launch),
     ):
         for p in points:
             store.declare(launch.storage, p.trainer, p.id, p.gin_text())
-        tasks = _tasks(launch, points, places)
+        tasks = _tasks(launch, points, slots)
         results = _fit(ray.tune, tasks, constants, launch)
         has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
     open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
@@ -171,7 +171,7 @@ def _run_trials(
     return [p for p in points if p.id in open_], lost
 
 
-def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
+def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
     """Makes trials of points of one structure and pack width, and orders them."""
     groups: dict[tuple, list[Point]] = {}
     for p in points:
@@ -180,12 +180,12 @@ def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
     tasks = []
     for (_, width), alike in groups.items():
         asked = width or launch.pack or (None if launch.resources.gpus else 1)
-        size = asked or min(_LARGEST_PACK, -(-len(alike) // places))
+        size = asked or min(_LARGEST_PACK, -(-len(alike) // slots))
         for i in range(0, len(alike), size):
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
             task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
             tasks.append(task)
-    return _in_lanes(tasks, places)
+    return _in_lanes(tasks, slots)
 
 
 def _record_death(launch: _Launch, result: Any) -> str:
@@ -217,14 +217,14 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
         )
 
 
-def _in_lanes(tasks: Sequence[dict], places: int) -> list[dict]:
+def _in_lanes(tasks: Sequence[dict], slots: int) -> list[dict]:
     """Orders trials so that actors, each taking the next one, keep to few structures.
 
-    They come ordered by structure. Each place gets a run of them, and the runs
+    They come ordered by structure. Each slot gets a run of them, and the runs
     are dealt out in turn: the actors compile different structures at the same time
     rather than all of them the same one.
     """
-    length = -(-len(tasks) // places)
+    length = -(-len(tasks) // slots)
     return [task for i in range(length) for task in tasks[i::length]]
 
 

@@ -157,11 +157,11 @@ def test_a_stop_waits_for_what_runs_and_for_nothing_else():
         ([], 1, 0, 0),
     ],
 )
-def test_places_are_counted_node_by_node(nodes, cpus, gpus, expected):
+def test_slots_are_counted_node_by_node(nodes, cpus, gpus, expected):
     """A trial does not spread over nodes; ten tenths of a GPU are one."""
     nodes = [{"Resources": resources} for resources in nodes]
     resources = cluster.Resources(cpus=cpus, gpus=gpus)
-    assert cluster._places(nodes, resources) == expected
+    assert cluster._count_slots(nodes, resources) == expected
 
 
 def test_the_folder_of_ray_is_closed_to_others():
