@@ -290,16 +290,18 @@ def track(
     choice: choices.Choice,
     wandb: str,
     workspace: bool,
-) -> None:
+) -> int:
     """Make the W&B runs of sweeps from the records, or bring them up to date."""
     chosen = answers.choose(sweeps, choice)
     files.check_writable(storage)
     from bmg_sweeps import tracking
 
-    answers.say(tracking.export(storage, chosen, wandb))
+    exported = tracking.export(storage, chosen, wandb)
+    answers.say(exported.line)
     if workspace:
         for line in tracking.save_workspace(storage, chosen):
             answers.say(line)
+    return int(exported.has_failed)
 
 
 def _heading(storage: files.Storage, chosen: choices.Chosen):
