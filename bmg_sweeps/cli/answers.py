@@ -106,9 +106,9 @@ def command(storage: files.Storage, name: str, chosen: choices.Chosen) -> str:
 
 def counted(plan: planning.Plan) -> str:
     """Counts a plan's points, in words."""
-    counts = ", ".join(f"{n} {name}" for name, n in sorted(plan.counts().items()))
-    partial = f" ({plan.num_partial} partly trained)" if plan.num_partial else ""
-    return f"{len(plan.points)} points: {counts}{partial}"
+    counts = ", ".join(f"{n:,} {name}" for name, n in sorted(plan.counts().items()))
+    partial = f" ({plan.num_partial:,} partly trained)" if plan.num_partial else ""
+    return f"{formatting.counted(len(plan.points), 'point')}: {counts}{partial}"
 
 
 def problems(plan: planning.Plan) -> dict[str, str]:

@@ -183,11 +183,13 @@ def _train(storage, chosen, training: options.Training, plan, pack) -> bool:
 
 def _say_plan(storage, chosen, training: options.Training, plan) -> None:
     """Prints what will be run, how long that may take, and what others run."""
-    structures = len({p.structure for p in plan.to_run})
+    structures = formatting.counted(
+        len({p.structure for p in plan.to_run}), "structure"
+    )
     answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
     for one in chosen:
         answers.say(f"{one.name}: stop at {formatting.amounts(one.stop)}")
-    to_run = f"{len(plan.to_run)} to run, of {structures} structures"
+    to_run = f"{len(plan.to_run):,} to run, of {structures}"
     to_run += _forecast(plan, cluster.own_slots(training.resources))
     answers.say(f"{answers.counted(plan)}; {to_run}")
     owners: dict[str, int] = {}
@@ -207,8 +209,9 @@ def _forecast(plan: planning.Plan, slots: int | None) -> str:
     seconds = forecast.seconds(plan, slots or 1)
     if seconds is None:
         return ""
-    trials = f"{slots} trials" if slots != 1 else "1 trial"
-    at_once = f"{trials} at a time" if slots else "if trials ran one by one"
+    at_once = "if trials ran one by one"
+    if slots:
+        at_once = f"{formatting.counted(slots, 'trial')} at a time"
     return f", about {formatting.duration(seconds)} ({at_once})"
 
 

@@ -314,8 +314,8 @@ def _heading(storage: files.Storage, chosen: choices.Chosen):
         rows=(
             ("scale", chosen.choice.scale),
             ("trained to", formatting.amounts(chosen.stop)),
-            ("storage", privacy.public(storage.uri)),
-            ("command", privacy.public(command)),
+            ("storage", privacy.scrubbed(storage.uri)),
+            ("command", privacy.scrubbed(command)),
         ),
     )
 

@@ -14,7 +14,6 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, readings, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import tables
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
@@ -206,7 +205,7 @@ class _Leader:
                 sign = 1 if sweep.select.mode == "max" else -1
                 best = max(result.best, key=lambda s: sign * s.estimate.mean)
                 return (
-                    f"best at {tables.amount(budget)} {self._axis}: "
+                    f"best at {formatting.shown_amount(budget)} {self._axis}: "
                     f"{grid.name(sweep, best.configuration.values)}, "
                     f"{sweep.select.metric} {estimates.short(best.estimate)}"
                 )

@@ -196,7 +196,7 @@ class Lane:
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
-        self.provenance["left_pack"] = privacy.without_folders(errors.described(error))
+        self.provenance["left_pack"] = _private(errors.described(error))
         self._close(None)
 
     def _close(self, failure: Mapping[str, Any] | None) -> None:
@@ -233,8 +233,13 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {
         # Gin raises through a proxy whose class is named like the exception.
         "type": type(error).__name__,
-        "message": privacy.without_folders(errors.first_line(error)),
+        "message": _private(errors.first_line(error)),
         "frames": [
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
         ],
     }
+
+
+def _private(message: str) -> str:
+    """Writes a message as it may be kept: no secrets, no folders, one line."""
+    return errors.one_line(privacy.scrubbed(message, folders=True))

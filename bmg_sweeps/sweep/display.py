@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bmg_sweeps import formatting
 from bmg_sweeps.sweep import validation
 
 
@@ -145,17 +146,12 @@ class Symbol:
 
     def shown(self, value: Any) -> str:
         """Writes a value: its label, or else itself."""
-        return self.labels.get(value, short(value))
+        return self.labels.get(value, formatting.short(value))
 
 
 def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
     """Makes symbols of those that are plain text, by field."""
     return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}
-
-
-def short(value: Any) -> str:
-    """Writes a value as descriptions do: 0.0001 and 1e-05."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 _LABELS = "what is shown, by value, such as {'fomaml': 'True'}"

@@ -132,4 +132,4 @@ def _failure(record: store.Record) -> str:
     """Says why the last attempt ended early, without the name of the user's home."""
     if not record.failure:
         return ""
-    return privacy.without_home("{kind}: {type}: {message}".format(**record.failure))
+    return privacy.scrubbed("{kind}: {type}: {message}".format(**record.failure))

@@ -701,7 +701,7 @@ def test_points_that_are_declared_twice_are_there_once(here, capsys):
 def test_a_huge_grid_is_no_mistake(here, capsys):
     """5,000 points are listed in a second or two."""
     (here / "mine.py").write_text(written(points="product(seed=range(5000))").sweep)
-    assert "5000 points: 5000 missing" in main(capsys, "show", "mine.py")[1]
+    assert "5,000 points: 5,000 missing" in main(capsys, "show", "mine.py")[1]
 
 
 ONE = point.resolve(TRAINER, {"seed": 0})  # The point of `written()`.
