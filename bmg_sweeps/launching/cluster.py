@@ -63,7 +63,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     import ray
     import ray.tune
 
-    # Of a process that dies, Ray prints pages; the records say what became of it.
+    # Ray prints pages about a process that died; the records say what became of it.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     with _folder() as folder:
         try:

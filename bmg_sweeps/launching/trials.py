@@ -22,8 +22,8 @@ from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.sweep.point import Point
 
 _POLL_SECONDS = 1.0
-_LARGEST_PACK = 64  # Where the device's memory decides: what a trial is given at most.
-_DEATHS = 3  # Of a trial's process, before its points count as failed.
+MAX_PACK = 64  # Points that a trial is given where the memory decides the width.
+MAX_DEATHS = 3  # A trial fails after its process has died this often.
 _STOPPED: set[str] = set()  # Launches of this process that the user asked to stop.
 
 
@@ -180,7 +180,7 @@ def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
     tasks = []
     for (_, width), alike in groups.items():
         asked = width or launch.pack or (None if launch.resources.gpus else 1)
-        size = asked or min(_LARGEST_PACK, -(-len(alike) // slots))
+        size = asked or min(MAX_PACK, -(-len(alike) // slots))
         for i in range(0, len(alike), size):
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
             task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
@@ -194,7 +194,7 @@ def _record_death(launch: _Launch, result: Any) -> str:
     A process that dies again and again has most likely run out of memory: its point
     has failed, or where it was a pack, shall go on alone.
     """
-    reason = f"its process died {_DEATHS} times, most likely for want of memory"
+    reason = f"its process died {MAX_DEATHS} times, most likely for want of memory"
     task = result.config["task"]
     for i in task["stops"]:
         _fail(launch.storage, task, i, reason)
@@ -210,7 +210,7 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
         provenance["left_pack"] = reason
     else:
         failure = {"kind": "failed", "type": "Died", "message": reason}
-        failure |= {"frames": [], "tries": _DEATHS}
+        failure |= {"frames": [], "tries": MAX_DEATHS}
     with contextlib.suppress(attempts.Busy, attempts.Stale):
         attempts.begin(storage, record).commit(
             failure=failure, provenance=provenance, release=True
@@ -246,7 +246,7 @@ def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) 
                 storage_path=folder,
                 verbose=0,
                 # A process or node that dies; what a point raises is caught inside.
-                failure_config=tune.FailureConfig(max_failures=_DEATHS - 1),
+                failure_config=tune.FailureConfig(max_failures=MAX_DEATHS - 1),
                 callbacks=[_end_when_stopped(tune, launch.provenance["launch"])],
             ),
         )

@@ -118,18 +118,18 @@ def unpack_arrays(data: bytes) -> "list[np.ndarray]":
 
 def _array(data: bytes) -> "np.ndarray":
     """Reads an .npy file after making sure that it is as long as it says."""
-    from numpy.lib import format as npy
+    import numpy as np
 
     headers = {
-        (1, 0): npy.read_array_header_1_0,
-        (2, 0): npy.read_array_header_2_0,
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
     }
     stream = io.BytesIO(data)
-    shape, _, dtype = headers[npy.read_magic(stream)](stream)
+    shape, _, dtype = headers[np.lib.format.read_magic(stream)](stream)
     if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise ValueError("an array is not as long as it says")
     stream.seek(0)
-    return npy.read_array(stream, allow_pickle=False)
+    return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def _is_column(column: Any) -> bool:

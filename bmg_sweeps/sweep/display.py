@@ -93,7 +93,7 @@ class Quantity:
             if getattr(self, name) is not None:
                 validation.text(name, getattr(self, name))
         has_columns = self.minus is None or self.metric is not None
-        validation.that(has_columns, "minus", self.minus, "a metric to take it off")
+        validation.require(has_columns, "minus", self.minus, "a metric to take it off")
         for name in ("at", "last"):
             validation.amount_or_none(name, getattr(self, name))
 
@@ -117,9 +117,11 @@ class Claim:
             value = getattr(self, name)
             value = Quantity(method=value) if isinstance(value, str) else value
             is_quantity = isinstance(value, Quantity)
-            validation.that(is_quantity, name, value, "Quantity(…) or a method's name")
+            validation.require(
+                is_quantity, name, value, "Quantity(…) or a method's name"
+            )
             object.__setattr__(self, name, value)
-        validation.that(
+        validation.require(
             isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
         )
 
@@ -138,7 +140,7 @@ class Symbol:
     def __post_init__(self) -> None:
         """Raises ValueError for what is no text."""
         validation.text("symbol", self.text)
-        validation.that(
+        validation.require(
             isinstance(self.labels, Mapping), "labels", self.labels, _LABELS
         )
         for value, label in self.labels.items():
@@ -159,7 +161,7 @@ _LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
 
 def _check_symbols(name: str, value: Any) -> None:
     is_dict = isinstance(value, Mapping)
-    validation.that(
+    validation.require(
         is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}"
     )
     validation.names(name, value)

@@ -35,7 +35,7 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
     """
     columns = {name: _axis(name, values) for name, values in axes.items()}
     number = math.prod(map(len, columns.values()))
-    validation.that(number <= MAX_POINTS, "number of points", number, _FEW_POINTS)
+    validation.require(number <= MAX_POINTS, "number of points", number, _FEW_POINTS)
     return tuple(
         dict(zip(columns, values, strict=True))
         for values in itertools.product(*columns.values())
@@ -98,15 +98,15 @@ class Scale:
     def __post_init__(self) -> None:
         """Raises ValueError where a value would not survive being written as gin."""
         rows = self.points
-        validation.that(isinstance(rows, tuple | list), "points", rows, _ROWS)
-        validation.that(
+        validation.require(isinstance(rows, tuple | list), "points", rows, _ROWS)
+        validation.require(
             len(rows) <= MAX_POINTS, "number of points", len(rows), _FEW_POINTS
         )
         validation.points(rows)
         validation.names("stop", self.stop)
         for axis, amount in self.stop.items():
             is_amount = validation.is_amount(amount)
-            validation.that(is_amount, f"stop[{axis!r}]", amount, "a number above 0")
+            validation.require(is_amount, f"stop[{axis!r}]", amount, "a number above 0")
         if self.budgets is not None:
             validation.budgets(self.budgets)
 
@@ -135,7 +135,9 @@ class Select:
         if not self.over:
             raise ValueError("over must name at least one field, such as 'seed'")
         is_row = isinstance(self.over, tuple | list)
-        validation.that(is_row, "over", self.over, "names of fields, such as ('seed',)")
+        validation.require(
+            is_row, "over", self.over, "names of fields, such as ('seed',)"
+        )
         for field in self.over:
             validation.text("over", field)
 
@@ -194,14 +196,14 @@ class Sweep:
             validation.file_name("scales", name)
             is_scale = isinstance(scale, Scale)
             form = "Scale(points, stop={…})"
-            validation.that(is_scale, f"scales[{name!r}]", scale, form)
+            validation.require(is_scale, f"scales[{name!r}]", scale, form)
         is_rule = isinstance(self.select, Select)
-        validation.that(is_rule, "select", self.select, "Select(…)")
+        validation.require(is_rule, "select", self.select, "Select(…)")
         validation.names("methods", self.methods)
         for name, method in self.methods.items():
             is_method = isinstance(method, Method)
             form = "Method(values, tuned={…})"
-            validation.that(is_method, f"methods[{name!r}]", method, form)
+            validation.require(is_method, f"methods[{name!r}]", method, form)
         form = "Curve(…) or Best(…)"
         validation.all_of("curves", self.curves, (display.Curve, display.Best), form)
         validation.all_of("measures", self.measures, display.Measure, "Measure(…)")
@@ -209,7 +211,7 @@ class Sweep:
         display._check_symbols("shown", self.shown)
         is_published = isinstance(self.published, display.Published | None)
         form = "Published(…)"
-        validation.that(is_published, "published", self.published, form)
+        validation.require(is_published, "published", self.published, form)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -272,7 +274,9 @@ def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
         shown = errors.shown(values)
         raise TypeError(f"{field} = {shown}: expected its values, such as ({shown},)")
     values = tuple(itertools.islice(values, MAX_POINTS + 1))
-    validation.that(len(values) <= MAX_POINTS, field, values, f"{_FEW_POINTS} values")
+    validation.require(
+        len(values) <= MAX_POINTS, field, values, f"{_FEW_POINTS} values"
+    )
     return values
 
 

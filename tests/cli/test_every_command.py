@@ -30,7 +30,9 @@ def run(tmp_path, capsys, monkeypatch):
     """Runs a command on an empty storage; gives its status, output and errors."""
     monkeypatch.chdir(tmp_path)
     checked = []
-    monkeypatch.setattr(checking, "check", lambda points, data: checked.extend(points))
+    monkeypatch.setattr(
+        checking, "check", lambda points, *_, **__: checked.extend(points)
+    )
 
     def run_(*arguments):
         status = __main__.main([*arguments, "--storage", "runs"])

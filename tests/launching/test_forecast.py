@@ -109,7 +109,7 @@ def test_the_slots_of_this_machine(monkeypatch):
 
 def test_a_launch_says_how_long_it_may_take(tmp_path, monkeypatch, capsys):
     """In units that a person reads."""
-    monkeypatch.setattr(checking, "check", lambda points, data: None)
+    monkeypatch.setattr(checking, "check", lambda *_, **__: None)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     runs = str(tmp_path / "runs")
     chosen = choices.choose("figure_2", choices.Choice())

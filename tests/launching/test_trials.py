@@ -77,7 +77,7 @@ def test_on_a_gpu_the_device_decides_and_every_slot_gets_some():
     assert [len(task["stops"]) for task in tasks] == [5, 5]
     assert {task["pack"] for task in tasks} == {None}
     many = make([point(1, seed) for seed in range(1000)], gpus=1.0)
-    assert max(len(task["stops"]) for task in many) == trials._LARGEST_PACK
+    assert max(len(task["stops"]) for task in many) == trials.MAX_PACK
 
 
 def test_points_that_go_on_keep_their_width():
