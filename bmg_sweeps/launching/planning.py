@@ -1,4 +1,4 @@
-"""What a launch would run: a sweep's points, minus what their records already hold."""
+"""What a launch runs: the points of sweeps, minus what their records already hold."""
 
 import dataclasses
 import itertools
@@ -12,10 +12,10 @@ from bmg_sweeps.sweep.point import Point
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be run, for how long, and where the other points stand."""
+    """What is to be run, how far, and where the other points stand."""
 
-    stops: Mapping[str, Mapping[str, float]]  # Stop rule by point id.
-    points: tuple[Point, ...]  # All of them, each once.
+    stops: Mapping[str, Mapping[str, float]]  # Stop rules by point id.
+    points: tuple[Point, ...]  # The points of all sweeps, each once.
     statuses: Mapping[str, str]  # By point id.
     to_run: tuple[Point, ...]  # Ordered by structure.
     records: Mapping[str, store.Record]  # By point id, as they were read.
@@ -44,8 +44,8 @@ def plan(
     """Subtracts what is recorded from what is wanted.
 
     Args:
-        storage: of the records.
-        chosen: sweeps; they may share points, which train as far as the longest asks.
+        storage: where the records are.
+        chosen: sweeps. They may share points, which train as far as the longest asks.
         retry: whether failed and diverged points are wanted again.
         whole: whether records are read whole, so that altered ones are missing.
 

@@ -19,7 +19,7 @@ from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 
 _STATUSES = ("done", "running", "missing", "failed", "diverged")
-_LINE_SECONDS = 10.0  # Between plain lines, at least.
+_LINE_SECONDS = 10.0  # Plain lines are at least so far apart.
 
 
 @contextlib.contextmanager
@@ -32,10 +32,10 @@ def watch(
     """Shows the points of a plan while the context is open.
 
     Args:
-        storage: of the records.
+        storage: where the records are.
         plan: what is being run.
-        chosen: the sweeps that it is run for; the best so far of each is shown.
-        console: where to.
+        chosen: its sweeps; the best so far of each is shown.
+        console: where it is shown.
 
     Yields:
         Nothing.
@@ -56,7 +56,7 @@ def watch(
 
 
 class _View:
-    """What was last read of the records; those that are over are not read again."""
+    """What was last read of the records. Points that are over are not read again."""
 
     def __init__(self, storage, plan: planning.Plan, chosen) -> None:
         self._storage = storage
@@ -92,7 +92,7 @@ class _View:
                 return
 
     def _pause(self) -> float:
-        """Seconds to the next look: looking at thousands of records takes some."""
+        """Returns seconds until the next look, most of which are spent on nothing."""
         return max(1.0, 20 * self._read_seconds)
 
     def _read(self) -> None:
@@ -148,10 +148,10 @@ class _View:
 
 
 class _Leader:
-    """The best configuration so far of one sweep, from as little as that takes.
+    """The best configuration so far of one sweep.
 
-    Of each point it keeps the metric at the budgets, not its rows, and reads those
-    only when another budget has been passed.
+    For each point it keeps the metric at the budgets and not the rows. It reads rows
+    only when a point has passed another budget.
     """
 
     def __init__(self, storage, chosen: Chosen, plan: planning.Plan) -> None:

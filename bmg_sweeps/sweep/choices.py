@@ -136,7 +136,7 @@ def _default_scale(sweep: grid.Sweep) -> str:
 def _filtered(
     name: str, trainer: str, points: list[Point], choice: Choice
 ) -> list[Point]:
-    """Keeps the points that have the values of `--where`."""
+    """Keeps the points that have the values of --where."""
     declared = source.fields(trainer)
     for field, text in choice.where.items():
         if field not in declared:
@@ -155,7 +155,7 @@ def _filtered(
 
 
 def _seeded(trainer: str, points: list[Point], seeds: Sequence[int]) -> list[Point]:
-    """Gives every configuration each of some seeds, in place of its own."""
+    """Gives every configuration these seeds, in place of its own."""
     if "seed" not in source.fields(trainer):
         raise errors.UserError(
             f"--seeds: expected a trainer with the field seed, {trainer} has none"
@@ -229,7 +229,7 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
 
 
 def longest(*stops: Mapping[str, float]) -> dict[str, float]:
-    """Joins stop rules: on each axis, the furthest that any of them asks."""
+    """Joins stop rules: the largest amount of each axis."""
     joined: dict[str, float] = {}
     for stop in stops:
         for axis, wanted in stop.items():
@@ -238,7 +238,7 @@ def longest(*stops: Mapping[str, float]) -> dict[str, float]:
 
 
 def _matches(value: Any, text: str) -> bool:
-    """Whether a filter's text means a value, however it is written: 3e-4 is 0.0003."""
+    """Whether text of --where means a value, however it is written: 3e-4 is 0.0003."""
     try:
         wanted = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -28,7 +28,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def _in_numbers(name: str) -> list[tuple[int, str]]:
-    """Splits a name into words and numbers, to be sorted by."""
+    """Splits a name into the words and numbers that it is sorted by."""
     parts = re.split(r"(\d+)", name)
     return [(int(part) if part.isdigit() else -1, part) for part in parts]
 
@@ -63,14 +63,15 @@ def load_sweep(name: str) -> grid.Sweep:
 def _executed(path: pathlib.Path) -> dict[str, object]:
     """Runs a sweep file and returns its names.
 
-    By path, and not by import: sweeps/ must not be a package (W&B imports a package of
-    that name), users keep sweeps anywhere, and no cache shall be left beside them.
+    The file is read and not imported. sweeps/ must not be a package, because W&B
+    imports a package of that name; users keep sweeps anywhere; and no cache shall be
+    left beside them.
     """
     module = types.ModuleType(f"sweep_{path.stem}")
     module.__file__ = str(path)
     try:
         code = compile(path.read_bytes(), str(path), "exec")
-        # A command's output is its own.
+        # What a file prints is not the output of a command.
         with contextlib.redirect_stdout(sys.stderr):
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:

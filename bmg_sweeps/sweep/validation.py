@@ -74,13 +74,13 @@ def points(rows: Sequence[Mapping[str, Any]]) -> None:
 
     Points of a grid share their values, so each value is looked at once.
     """
-    checked: set[int] = set()
+    checked: dict[int, Any] = {}  # By identity; kept, so that no other takes its place.
     for values in rows:
         names("a point", values)
         for field, value in values.items():
             if id(value) not in checked:
                 literal(field, value)
-                checked.add(id(value))
+                checked[id(value)] = value
 
 
 def literal(field: str, value: Any) -> None:
