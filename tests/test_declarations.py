@@ -9,8 +9,8 @@ import gin
 import paper_values
 import pytest
 
-from bmg_sweeps import paper, paths
-from bmg_sweeps.sweep import choices, display, grid, loading, point
+from bmg_sweeps import formatting, paper, paths
+from bmg_sweeps.sweep import choices, grid, loading, point
 from bmg_sweeps.trainer import source
 
 TRAINERS = sorted(path.stem for path in paths.TRAINERS.glob("[!_]*.py"))
@@ -143,7 +143,7 @@ def test_the_configurations_of_tables_7_and_8_are_those_of_table_4(sweep, method
     }
     axes = paper_values.FEW_SHOT_GRID[method]
     expected = {
-        frozenset(zip(axes, map(display.short, values), strict=True))
+        frozenset(zip(axes, map(formatting.short, values), strict=True))
         for values in itertools.product(*axes.values())
     }
     assert found == expected

@@ -1,6 +1,7 @@
 """What is kept and shown holds nothing of the user's environment, and runs nothing."""
 
 import ast
+import json
 import os
 import pathlib
 
@@ -150,6 +151,9 @@ def test_a_report_of_a_storage_at_home_does_not_say_whose(leaking, home, capsys)
         ("a canary-token-too.", "a $MY_PASSWORD."),
         ("canaryeditor", "canaryeditor"),  # EDITOR is not named like a secret.
         ("true", "true"),
+        ("s3://user:word@bucket/runs", "s3://bucket/runs"),
+        ("?api_key=abc1&z, token=abc", "?api_key=…&z, token=…"),
+        ("/home/ann/x", "/home/ann/x"),  # In a command it must stay.
     ],
 )
 def test_what_is_the_users_own_is_left_out_and_nothing_else(
@@ -157,7 +161,24 @@ def test_what_is_the_users_own_is_left_out_and_nothing_else(
 ):
     """Whole names only, and no words that happen to be values."""
     monkeypatch.setenv("IS_SECRET", "true")
-    assert privacy.public(text.format(home=home)) == expected.format(home=home)
+    assert privacy.scrubbed(text.format(home=home)) == expected.format(home=home)
+
+
+def test_where_files_lie_can_be_left_out(home):
+    """All folders for a record, the homes of others for a page."""
+    text = f"{home}/data/file and /home/ann/x and /srv/y and /Users/bob"
+    assert privacy.scrubbed(text, folders=True) == "file and ~/x and y and ~"
+    assert privacy.scrubbed(text, homes=True) == "~/data/file and ~/x and /srv/y and ~"
+
+
+def test_json_stays_json(home, monkeypatch):
+    """A number that happens to be the value of a variable is none of its strings."""
+    monkeypatch.setenv("TOKEN_LIMIT", "10000000")
+    text = json.dumps({"a": 10000000, "b": '"canary-token", \\ /home/ann'})
+    assert json.loads(privacy.scrubbed_json(text)) == {
+        "a": 10000000,
+        "b": '"$MY_TOKEN", \\ ~',
+    }
 
 
 SOURCES = [

@@ -10,11 +10,12 @@ from bmg_sweeps import errors, paths
 from bmg_sweeps.sweep.point import Point
 
 
-def check(points: Sequence[Point]) -> None:
+def check(points: Sequence[Point], data: str | None = None) -> None:
     """Imports the trainers and checks every point, in a child process.
 
     Args:
         points: that are about to be run.
+        data: folder of data sets; None is what the environment names.
 
     Raises:
         UserError: a point has a value that its trainer refuses, or a trainer is broken.
@@ -28,7 +29,9 @@ def check(points: Sequence[Point]) -> None:
         capture_output=True,
         text=True,
         cwd=paths.ROOT,
-        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        env=os.environ
+        | {"JAX_PLATFORMS": "cpu"}
+        | ({paths.DATA_VARIABLE: data} if data else {}),
         check=False,
     )
     if child.returncode != 0:

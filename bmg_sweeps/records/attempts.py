@@ -5,12 +5,14 @@ import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from bmg_sweeps.records import encoding, files, leases, manifests, store
+
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
 
 RETRY_SECONDS = 60.0  # While storage refuses, a commit is tried again for so long.
 
@@ -49,7 +51,7 @@ class Attempt:
         self,
         *,
         progress: Mapping[str, float] | None = None,
-        state: Sequence[np.ndarray] | None = None,
+        state: "Sequence[np.ndarray] | None" = None,
         rows: store.Rows | None = None,
         validation: store.Rows | None = None,
         test: store.Rows | None = None,
@@ -187,7 +189,7 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
 
 
 def _packed(
-    state: Sequence[np.ndarray] | None, **tables: store.Rows | None
+    state: "Sequence[np.ndarray] | None", **tables: store.Rows | None
 ) -> dict[str, bytes]:
     """Encodes the parts that are there; returns them by name."""
     objects = {

@@ -14,22 +14,20 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from bmg_sweeps import errors
+
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
 
 # A table is unpacked up to the larger of these two sizes. A real table never shrinks to
 # a hundredth, since its rows count upwards, but a small one may.
 _MAX_TABLE_BYTES = 1 << 26
 _MAX_COMPRESSION = 100
 _GZIP = zlib.MAX_WBITS | 16
-_NPY_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 _MALFORMED = (
     ArithmeticError,
     EOFError,
@@ -100,14 +98,16 @@ def unpack_rows(data: bytes) -> Rows:
     return rows
 
 
-def pack_arrays(arrays: Sequence[np.ndarray]) -> bytes:
+def pack_arrays(arrays: "Sequence[np.ndarray]") -> bytes:
     """Writes arrays in their order."""
+    import numpy as np
+
     buffer = io.BytesIO()
     np.savez(buffer, **{str(i): array for i, array in enumerate(arrays)})
     return buffer.getvalue()
 
 
-def unpack_arrays(data: bytes) -> list[np.ndarray]:
+def unpack_arrays(data: bytes) -> "list[np.ndarray]":
     """Reads what `pack_arrays` wrote.
 
     Raises:
@@ -126,10 +126,16 @@ def unpack_arrays(data: bytes) -> list[np.ndarray]:
         raise ValueError(f"not a state ({errors.first_line(error)})") from error
 
 
-def _array(data: bytes) -> np.ndarray:
+def _array(data: bytes) -> "np.ndarray":
     """Reads an .npy file after making sure that it is as long as it says."""
+    import numpy as np
+
+    headers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     stream = io.BytesIO(data)
-    shape, _, dtype = _NPY_HEADERS[np.lib.format.read_magic(stream)](stream)
+    shape, _, dtype = headers[np.lib.format.read_magic(stream)](stream)
     if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
         raise ValueError("an array is not as long as it says")
     stream.seek(0)

@@ -15,11 +15,12 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
-
-import fsspec
-import fsspec.asyn
+from typing import TYPE_CHECKING
 
 from bmg_sweeps import errors
+
+if TYPE_CHECKING:  # --help shall not wait for it.
+    import fsspec
 
 _TEMPORARY = ".tmp-"
 _LEFT_SECONDS = 180.0  # A killed process left a temporary file that is so old.
@@ -45,7 +46,7 @@ class Storage:
     """A folder on a file system that fsspec knows."""
 
     uri: str
-    fs: fsspec.AbstractFileSystem
+    fs: "fsspec.AbstractFileSystem"
     root: str
 
     @property
@@ -103,6 +104,8 @@ class Storage:
         if not self.fs.async_impl:
             self.fs.pipe_file(path, data, **mode)
             return
+        import fsspec.asyn
+
         # Without a limit, a put waits forever for a host that accepts and says nothing.
         seconds = _PUT_SECONDS + len(data) / _MIN_BYTES_PER_SECOND
         put = self.fs._pipe_file
@@ -214,6 +217,8 @@ def open_storage(uri: str) -> Storage:
             f"--storage {re.sub('://.*@', '://…@', uri)}: expected no credentials; the "
             f"environment or the protocol's own settings hold them"
         )
+    import fsspec.core
+
     try:
         # A listing must be new each time: other processes change the records.
         fs, root = fsspec.core.url_to_fs(

@@ -23,13 +23,15 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from bmg_sweeps import errors
 from bmg_sweeps.records import encoding, files, leases, manifests
+
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
 
 TRIES = 2  # Attempts that may raise before a point counts as failed.
 _THREADS = 32  # So many records are read at once from object storage.
@@ -322,7 +324,7 @@ def rows(storage: files.Storage, record: Record, table: str = "rows") -> Rows:
     return _decoded(storage, record, table, encoding.unpack_rows) or {}
 
 
-def state(storage: files.Storage, record: Record) -> list[np.ndarray] | None:
+def state(storage: files.Storage, record: Record) -> "list[np.ndarray] | None":
     """Reads the last committed state of a record.
 
     Returns:

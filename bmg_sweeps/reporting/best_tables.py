@@ -4,9 +4,9 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting import published
 from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 
 
@@ -32,7 +32,7 @@ def table(chosen: Chosen, result: Selection) -> Table:
     columns += ("published", "Δ") if others else ()
     notes = [how(rule), *published.note(chosen)]
     notes += [
-        f"Published, at {tables.amount(a.budget)} {axis}: {a.method} "
+        f"Published, at {formatting.shown_amount(a.budget)} {axis}: {a.method} "
         f"{estimates.exact(Estimate(a.mean, a.deviation))} ({a.source})."
         for a in others
     ]
@@ -54,7 +54,7 @@ def by_value(chosen: Chosen, result: Selection) -> list[Table]:
     for field in chosen.sweep.by:
         rows = [
             (
-                display.short(score.configuration.values[field]),
+                formatting.short(score.configuration.values[field]),
                 score.method,
                 grid.describe(chosen.sweep, score.configuration.values),
                 score.estimate,
@@ -62,7 +62,7 @@ def by_value(chosen: Chosen, result: Selection) -> list[Table]:
             )
             for score in result.best_by.get(field, ())
         ]
-        last = tables.amount(selection.last_budget(chosen, result.axis))
+        last = formatting.shown_amount(selection.last_budget(chosen, result.axis))
         title = f"Best by {rule.metric} at {last} {result.axis}, by {field}"
         columns = (field, "method", "selected", rule.metric)
         columns += (rule.test,) if rule.test else ()
@@ -92,7 +92,7 @@ def _best_row(chosen, result, best: selection.Score, others) -> tuple[Cell, ...]
     considered = sum((s.budget, s.method) == at for s in result.scores)
     left_out = sum((s.budget, s.method) == at for s in result.left_out)
     row: list[Cell] = [
-        tables.amount(best.budget),
+        formatting.shown_amount(best.budget),
         best.method,
         grid.describe(chosen.sweep, best.configuration.values),
         best.estimate,

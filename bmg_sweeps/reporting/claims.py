@@ -12,7 +12,6 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, intervals, selection
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.selection import Score, Selection
-from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -45,10 +44,10 @@ def table(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> list
     rows = [_row(chosen, claim, best, by_id, last) for claim in chosen.sweep.claims]
     seeds = f"{chosen.sweep.select.over[0]}s"
     notes = (
-        f"Of what is best of each method at {tables.amount(last)} {result.axis}, "
-        f"chosen by the same {seeds}: mean ± standard deviation over them, and 95 % "
-        f"intervals of the difference by Student's t, of pairs where both are of the "
-        f"same runs, else by Welch.",
+        f"Of what is best of each method at {formatting.shown_amount(last)} "
+        f"{result.axis}, chosen by the same {seeds}: mean ± standard deviation over "
+        f"them, and 95 % intervals of the difference by Student's t, of pairs where "
+        f"both are of the same runs, else by Welch.",
     )
     columns = ("claim", "by our points", "difference", "more", "less")
     return [Table("What the paper claims", columns, tuple(rows), notes)]
@@ -97,8 +96,8 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
     parts = [grid.name(sweep, score.configuration.values)]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
-    parts += [f"at {tables.amount(amount)}"] if quantity.at else []
-    parts += [f"over {tables.amount(quantity.last)}"] if quantity.last else []
+    parts += [f"at {formatting.shown_amount(amount)}"] if quantity.at else []
+    parts += [f"over {formatting.shown_amount(quantity.last)}"] if quantity.last else []
     return _Reading(
         what=" ".join(parts),
         by_seed=estimates.by_seed(rule.over, score.points, values),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.selection import Selection
@@ -97,7 +98,7 @@ def attained(
             continue
         values = score.configuration.values
         one = found.setdefault(score.method, Attained(score.method, [], [], []))
-        one.at.append(display.short(values[panel.by]) if panel.by else score.budget)
+        one.at.append(formatting.short(values[panel.by]) if panel.by else score.budget)
         one.means.append(estimate.mean)
         one.deviations.append(estimate.deviation)
     return [

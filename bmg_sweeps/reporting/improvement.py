@@ -5,7 +5,6 @@ import numpy as np
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import intervals, selection
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -52,7 +51,7 @@ def table(chosen: Chosen, result: Selection) -> list[Table]:
         f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
         f"called 95 % hold the truth in about 50, 74 and 91 %.",
     )
-    title = f"Methods at {tables.amount(last)} {result.axis}"
+    title = f"Methods at {formatting.shown_amount(last)} {result.axis}"
     columns = ("method", "interquartile mean", *versus)
     return [Table(title, columns, tuple(rows), notes)]
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting import published
 from bmg_sweeps.reporting.tables import Cell, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -48,7 +49,7 @@ def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
         rows.append(tuple(row))
     return [
         Table(
-            f"Measures at {tables.amount(amounts[-1])} {axis}",
+            f"Measures at {formatting.shown_amount(amounts[-1])} {axis}",
             tuple(columns),
             tuple(rows),
             _notes(chosen, axis, why),
@@ -73,7 +74,7 @@ def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, .
     over = ", ".join(f"{field}s" for field in rule.over)
     notes = [f"Mean over {over} ± standard deviation over {rule.over[0]}s."]
     for measure in chosen.sweep.measures:
-        window = f"mean of the last {tables.amount(measure.last or 0)} {axis}"
+        window = f"mean of the last {formatting.shown_amount(measure.last or 0)} {axis}"
         how = f"{window} before it" if measure.last else "the last number before it"
         sources = {m.source: None for m in published.measured(chosen, measure.metric)}
         beside = f"; published: {', '.join(sources)}" if sources else ""

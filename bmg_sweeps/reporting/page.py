@@ -36,7 +36,6 @@ from bmg_sweeps.reporting import (
     published,
     report,
     side_by_side,
-    tables,
 )
 from bmg_sweeps.reporting.tables import Cell, Table
 from bmg_sweeps.sweep import choices, grid
@@ -118,7 +117,7 @@ def index(entries: Sequence[tuple[str, Chosen, Sequence[Trained]]], using: str) 
                 "title": chosen.sweep.title,
                 "trainer": chosen.sweep.trainer,
                 "scale": chosen.choice.scale,
-                "stop": _amounts(chosen.stop),
+                "stop": formatting.shown_amounts(chosen.stop),
                 "devices": ", ".join(_devices(trained)) or "–",
                 "points": len(statuses),
                 "done": statuses.count("done"),
@@ -209,7 +208,7 @@ def _facts(
     done = sum(status == "done" for status in statuses.values())
     return [
         ("scale", said.get("scale", chosen.choice.scale)),
-        ("trained to", _amounts(chosen.stop)),
+        ("trained to", formatting.shown_amounts(chosen.stop)),
         (
             f"{chosen.sweep.select.over[0]}s",
             f"{formatting.ranges(seeds)} ({len(seeds)})",
@@ -253,7 +252,11 @@ def _published_table(chosen: Chosen, result: Selection) -> list[Table]:
     ours = {(score.budget, score.method): score for score in result.best}
     rows = []
     for a in others:
-        row = (a.method, tables.amount(a.budget), Estimate(a.mean, a.deviation))
+        row = (
+            a.method,
+            formatting.shown_amount(a.budget),
+            Estimate(a.mean, a.deviation),
+        )
         score = ours.get((a.budget, a.method))
         found: tuple[Cell, ...] = ("–", "–", "–")
         if score:
@@ -302,7 +305,7 @@ def _trouble_table(
             grid.method_of(chosen.sweep, values),
             grid.describe(chosen.sweep, one.point.configuration(over).values),
             *(str(values[field]) for field in over),
-            _amounts(one.record.progress),
+            formatting.shown_amounts(one.record.progress),
             _error(one.record),
         )
         rows.append(row)
@@ -339,7 +342,7 @@ def _waiting_table(
                 formatting.ranges(
                     sorted({one.point.values[rule.over[0]] for one in members})
                 ),
-                f"{tables.amount(furthest)} {rule.axis}" if furthest else "–",
+                f"{formatting.shown_amount(furthest)} {rule.axis}" if furthest else "–",
             )
         )
     columns = ("method", "configuration", "missing", "running", f"{rule.over[0]}s",
@@ -397,7 +400,7 @@ def _commands(
     fresh = [*_without_seeds(chosen.choice), *storage, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
     bad = [i for i, status in statuses.items() if status in _TROUBLE][:_EXAMPLES]
-    retries = [command("run", "--point", i, "--retry") for i in bad]
+    retries = [command("run", "--point", i) for i in bad]
     if best:
         written.append(("Print the best configurations", best))
         written.append(("Run them again on fresh seeds, and compare", again))
@@ -421,10 +424,6 @@ def _fresh_seeds(chosen: Chosen) -> str:
     used = [p.values.get("seed", 0) for p in chosen.points]
     first = max([*declared, *used]) + 1
     return f"{first}-{first + 4}"
-
-
-def _amounts(by_axis: Mapping[str, float]) -> str:
-    return ", ".join(f"{tables.amount(n)} {axis}" for axis, n in by_axis.items()) or "–"
 
 
 def _grouped(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list]:
@@ -456,7 +455,9 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
-        finalize=lambda value: privacy.scrubbed(value) if type(value) is str else value,
+        finalize=lambda value: (
+            privacy.scrubbed(value, homes=True) if type(value) is str else value
+        ),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -467,7 +468,7 @@ def _environment() -> jinja2.Environment:
 
 def _code(text: str) -> markupsafe.Markup:
     """Marks what stands between backticks."""
-    escaped = str(markupsafe.escape(privacy.scrubbed(text)))
+    escaped = str(markupsafe.escape(privacy.scrubbed(text, homes=True)))
     return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))
 
 
@@ -494,5 +495,5 @@ def _json(value: Any) -> markupsafe.Markup:
     """Writes data for a script, safe to stand inside a page."""
     dumps = functools.partial(json.dumps, allow_nan=False, separators=(",", ":"))
     return jinja2.utils.htmlsafe_json_dumps(
-        value, dumps=lambda v: privacy.scrubbed(dumps(v, ensure_ascii=False))
+        value, dumps=lambda v: privacy.scrubbed_json(dumps(v, ensure_ascii=False))
     )

@@ -18,7 +18,6 @@ from bmg_sweeps.reporting import (
     measures,
     published,
     side_by_side,
-    tables,
 )
 from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.sweep import display, grid
@@ -95,7 +94,7 @@ def comparison(
         )
     metric, axis = chosen.sweep.select.metric, before[0].axis
     return Table(
-        title=f"{metric} at {tables.amount(before[0].budget)} {axis}",
+        title=f"{metric} at {formatting.shown_amount(before[0].budget)} {axis}",
         columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
         rows=tuple(rows),
         about=_about(chosen, ()),
@@ -154,7 +153,7 @@ def _published(
     at = (best.budget, best.method)
     for other in others:
         if (other.budget, other.method) == at:
-            selected = (f"{s}={display.short(v)}" for s, v in other.selected.items())
+            selected = (f"{s}={formatting.short(v)}" for s, v in other.selected.items())
             return (other.mean, other.deviation, " ".join(selected))
     return ("", "", "")
 
@@ -168,7 +167,7 @@ def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
         shown.append(f"{symbol.text} {'/'.join(values)}")
-    stop = ", ".join(f"{tables.amount(n)} {axis}" for axis, n in chosen.stop.items())
+    stop = formatting.shown_amounts(chosen.stop)
     parts = [f"scale {chosen.choice.scale}", *shown, f"{over}s {seeds}"]
     return "; ".join([*parts, f"trained to {stop}", *devices])
 
@@ -189,7 +188,11 @@ def _scores_table(chosen: Chosen, result: Selection) -> Table:
         rows.append((one.method, described, *cells))
     return Table(
         title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
-        columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
+        columns=(
+            "method",
+            "configuration",
+            *(formatting.shown_amount(a) for a in amounts),
+        ),
         rows=tuple(rows),
         notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
         if len(amounts) < len(every)
@@ -208,7 +211,7 @@ def _left_out_table(chosen: Chosen, left_out: Sequence[selection.LeftOut]) -> Ta
             (
                 one.method,
                 grid.describe(chosen.sweep, one.configuration.values),
-                tables.amount(one.budget),
+                formatting.shown_amount(one.budget),
                 one.reason,
             )
             for one in first.values()

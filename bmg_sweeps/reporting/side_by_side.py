@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis.selection import Score, Selection
-from bmg_sweeps.reporting import best_tables, published, tables
+from bmg_sweeps.reporting import best_tables, published
 from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
@@ -66,7 +66,7 @@ def _rows(chosen: Chosen, result: Selection) -> list[tuple[Cell, ...]]:
     theirs: _Found = {(other.budget, other.method): other for other in others}
     made = []
     for budget in sorted({budget for budget, _ in (*ours, *theirs)}):
-        row: list[Cell] = [tables.amount(budget)]
+        row: list[Cell] = [formatting.shown_amount(budget)]
         for name, method in chosen.sweep.methods.items():
             score, other = ours.get((budget, name)), theirs.get((budget, name))
             row += _our_cells(chosen.sweep.select, method, score)
@@ -108,7 +108,7 @@ def _their_cells(method: grid.Method, other: PublishedBest | None, score: Score 
     if other is None:
         return ["–"] * (len(method.tuned) + 2)
     symbols = [symbol.text for symbol in method.symbols.values()]
-    cells = [display.short(other.selected.get(symbol, "–")) for symbol in symbols]
+    cells = [formatting.short(other.selected.get(symbol, "–")) for symbol in symbols]
     cells.append(published.written(other.mean, other.deviation))
     ours = score and (score.test or score.estimate)
     return [*cells, formatting.signed(ours.mean - other.mean) if ours else "–"]

@@ -90,13 +90,6 @@ def markdown(made: Sequence[Table]) -> str:
     return "\n".join(lines)
 
 
-def amount(amount: float) -> str:
-    """Writes a budget: 10,000,000 or 0.50 or 0.0011."""
-    if amount == int(amount):
-        return f"{amount:,.0f}"
-    return f"{amount:,.2f}" if amount >= 0.1 else f"{amount:.2g}"
-
-
 def _markdown_row(row: Sequence[Cell]) -> str:
     cells = [estimates.exact(c) if isinstance(c, Estimate) else c for c in row]
     cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]

@@ -27,6 +27,7 @@ class Lane:
     stop: Mapping[str, float]
     tries: int
     provenance: dict[str, Any]
+    raises: bool = False  # Whether an exception goes on, once it is committed.
     module: types.ModuleType | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
     rows: store.Rows = dataclasses.field(default_factory=dict)
@@ -49,6 +50,8 @@ class Lane:
             self.interrupt()
         except Exception as error:
             self.fail(error)
+            if self.raises:
+                raise
 
     def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
         """Takes up the last commit; returns its state, or else the one given."""
@@ -191,7 +194,7 @@ class Lane:
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
-        self.provenance["left_pack"] = privacy.without_folders(errors.described(error))
+        self.provenance["left_pack"] = _private(errors.described(error))
         self._close(None)
 
     def _close(self, failure: manifests.Failure | None) -> None:
@@ -230,8 +233,13 @@ def _failure(error: Exception, tries: int) -> manifests.Failure:
         tries=tries,
         # Gin raises through a proxy whose class is named like the exception.
         type=type(error).__name__,
-        message=privacy.without_folders(errors.first_line(error)),
+        message=_private(errors.first_line(error)),
         frames=tuple(
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
         ),
     )
+
+
+def _private(message: str) -> str:
+    """Writes a message as it may be kept: no secrets, no folders, one line."""
+    return errors.one_line(privacy.scrubbed(message, folders=True))

@@ -21,6 +21,7 @@ import jax
 from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.running import binding, pack, programs
 from bmg_sweeps.running.lane import Lane
+from bmg_sweeps.tasks import data_sets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class Task:
     stops: Mapping[str, Mapping[str, float]]  # Amount by axis, by point id.
     pack: int | None = 1  # Points that train together; None is what fits the device.
     retry: bool = False  # Whether failed and diverged points are tried once more.
+    raises: bool = False  # Whether an exception goes on, once its failure is committed.
+    data: str | None = None  # Folder of data sets; None is what the environment names.
     launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
 
     @property
@@ -54,13 +57,17 @@ def run(
         task: which points, and how.
         should_stop: asked after every chunk; if true, the points commit and end.
 
+    Raises:
+        Exception: what a point raised, if the task says so.
+
     Returns:
         By point id, the status afterwards, as `store.status` says it, or "busy". Where
         storage fails for long it is "missing": the point goes on from its last commit.
     """
     statuses = dict.fromkeys(task.stops, "missing")
     try:
-        _run(storage, task, should_stop, statuses)
+        with data_sets.in_folder(task.data):
+            _run(storage, task, should_stop, statuses)
     except files.StorageError as error:
         print(f"interrupted: {error}", file=sys.stderr)
     return statuses
@@ -137,6 +144,7 @@ def _take(storage, members, task: Task, statuses) -> list[Lane]:
                         attempt=attempts.begin(storage, record, task.owner),
                         stop=task.stops[record.id],
                         tries=failure.tries if failure else 0,
+                        raises=task.raises,
                         provenance=dict(task.launch),
                     )
                 )
@@ -165,3 +173,5 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
                 lane.fail(error)
             elif not lane.is_closed:
                 lane.leave_pack(error)
+        if any(lane.raises for lane in lanes):
+            raise

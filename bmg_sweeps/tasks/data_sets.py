@@ -4,10 +4,13 @@ A data set is a module here with `source(folder)`, which finds it in the user's 
 The rest is common to all: `cache` decodes what is found, once.
 """
 
+import contextlib
+import contextvars
 import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +40,31 @@ class DataSet(NamedTuple):
     checksum: str  # Of all images and class names: equal for equal data.
 
 
+_FOLDER: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "folder", default=None
+)
+
+
+@contextlib.contextmanager
+def in_folder(folder: str | None) -> Iterator[None]:
+    """Has data sets read from a folder while the context is open.
+
+    Args:
+        folder: where the user has them; None is what the environment names.
+
+    Yields:
+        Nothing.
+    """
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
 def user_folder() -> str | None:
     """Returns the folder that the user has named for data sets, if any."""
-    return os.environ.get(paths.DATA_VARIABLE)
+    return _FOLDER.get() or os.environ.get(paths.DATA_VARIABLE)
 
 
 def load(name: str, folder: str | os.PathLike | None) -> DataSet:

@@ -133,4 +133,4 @@ def _failure(record: store.Record) -> str:
     failure = record.failure
     if not failure:
         return ""
-    return privacy.without_home(f"{failure.kind}: {failure.type}: {failure.message}")
+    return privacy.scrubbed(f"{failure.kind}: {failure.type}: {failure.message}")

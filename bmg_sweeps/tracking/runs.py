@@ -215,7 +215,7 @@ def _as_wandb(table: Table) -> Any:
             cells += [[_part(cell, "deviation") for cell in column]]
         else:
             columns.append(name)
-            cells.append([privacy.without_home(cell) for cell in column])
+            cells.append([privacy.scrubbed(cell) for cell in column])
     data = [list(row) for row in zip(*cells, strict=True)]
     return wandb.Table(columns=columns, data=data, allow_mixed_types=True)
 

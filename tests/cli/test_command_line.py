@@ -69,7 +69,7 @@ def assert_one_line(result, *fragments):
         (["launch", "figure_2", "--where", "discont=1"], ["discont", "discount?"]),
         (["launch", "figure_2", "--where", "discount"], ["'discount'", "NAME=VALUE"]),
         (["launch", "figure_2", "--where", "seed=77"], ["no point is left", "seed=77"]),
-        (["launch", "figure_2", "--scale", "huge"], ["huge", "smoke"]),
+        (["launch", "figure_2", "--scale", "huge"], ["huge", "smoke, lite, paper"]),
         (["launch", "figure_2", "--seeds", "3-1"], ["3-1", "0-4"]),
         (["launch", "figure_2", "--seeds", "-1"], ["--seeds"]),
         (["launch", "figure_2", "--stop", "frames=10"], ["frames", "env_steps"]),

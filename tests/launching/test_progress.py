@@ -62,6 +62,20 @@ def test_points_are_counted_by_where_they_stand(storage):
     assert {"points per hour", "left"} <= cells.keys()
 
 
+def test_nothing_is_left_once_all_points_are_over(storage):
+    """Also where some have failed, which will not be trained to their end."""
+    shown, *_ = view(storage)
+    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    commit(storage, POINTS[0], [50], [1], failure)
+    for p in POINTS[1:]:
+        commit(storage, p, [50, 100], [1, 2])
+    shown._read()
+    cells = dict(shown._cells())
+    assert (cells["done"], cells["failed"]) == ("3", "1")
+    assert "points per hour" in cells
+    assert "left" not in cells
+
+
 def test_the_best_so_far_is_of_the_furthest_budget_that_any_has_completed(storage):
     """A is complete at 50, then B at 100, where A's second seed is not yet."""
     shown, *_ = view(storage)

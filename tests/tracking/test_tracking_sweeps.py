@@ -32,7 +32,7 @@ def exported(tmp_path_factory):
         storage = files.open_storage(str(home / "runs"))
         chosen = tracked.figure_2()
         _train(storage, chosen)
-        line = tracking.export(storage, [chosen], "offline")
+        line = tracking.export(storage, [chosen], "offline").line
     return types.SimpleNamespace(storage=storage, line=line, home=home, chosen=chosen)
 
 
@@ -190,7 +190,7 @@ def test_nothing_of_the_machine_is_in_the_files(exported):
 def test_a_second_export_changes_nothing(exported, monkeypatch):
     monkeypatch.setenv("HOME", str(exported.home))
     before = tracked.contents(exported.storage)
-    line = tracking.export(exported.storage, [exported.chosen], "offline")
+    line = tracking.export(exported.storage, [exported.chosen], "offline").line
     assert line == exported.line
     assert tracked.contents(exported.storage) == before
 
@@ -227,7 +227,7 @@ def test_without_budgets_there_is_no_run(tmp_path):
     storage = files.open_storage(str(tmp_path / "runs"))
     chosen = choices.choose("figure_2", choices.Choice(stop={"hours": 1.0}))
     tracked.commit(storage, chosen.points[0], 3)
-    line = tracking.export(storage, [chosen], "offline")
+    line = tracking.export(storage, [chosen], "offline").line
     assert "not exported" not in line
     assert tracked.folders(storage) == [chosen.points[0].id]
 
