@@ -133,7 +133,7 @@ FLAGS = {
         ["--budget", "given twice; expected once"],
     ),
     "a budget that nothing has reached": Case(
-        ["best", "figure_2"], ["budget env_steps=400_000", "expected at most 0"]
+        ["best", "figure_2"], ["budget env_steps=2_000_000", "expected at most 0"]
     ),
     "no CPU": launched("--cpus", "0", ["--cpus", "'0'", "a whole number above 0"]),
     "CPUs and a half": launched("--cpus", "1.5", ["--cpus", "'1.5'", "whole number"]),
@@ -166,10 +166,10 @@ FLAGS = {
         ["show", "figure_2", "--point", "zz"], ["--point zz", "one point", "0 match"]
     ),
     "an ambiguous point": Case(
-        ["run", "figure_2", "--point", ""], ["--point", "one point", "12 match"]
+        ["run", "figure_2", "--point", ""], ["--point", "one point", "6 match"]
     ),
     "an empty point": Case(
-        ["show", "figure_2", "--point", ""], ["--point", "one point", "12 match"]
+        ["show", "figure_2", "--point", ""], ["--point", "one point", "6 match"]
     ),
     "a point that would escape": Case(
         ["run", "figure_2", "--point", "../x"], ["--point ../x", "0 match"]

@@ -150,7 +150,7 @@ def test_list_as_json(run):
         "title": loading.load_sweep("figure_2").title,
         "trainer": "two_colors_actor_critic",
         "scales": ["smoke", "lite", "paper"],
-        "points": 12,
+        "points": 6,
         "done": 0,
     }
     assert check["name"] == "mini_imagenet_check"
@@ -163,8 +163,8 @@ def test_show_as_json(run):
     assert found.keys() == {
         *("storage", "sweep", "title", "trainer", "scale", "stop", "counts", "points")
     }
-    assert found["counts"] == {"missing": 12}
-    assert found["stop"] == {"env_steps": 400_000}
+    assert found["counts"] == {"missing": 6}
+    assert found["stop"] == {"env_steps": 2_000_000}
     first = found["points"][0]
     assert first.keys() == {"id", "method", "values", "status"}
     assert first["values"]["seed"] == 0

@@ -53,7 +53,7 @@ def test_an_exception_goes_through_with_its_traceback(here, toy, capsys):
     assert any(frame.filename == toy.__file__ for frame in frames)
     assert "error:" not in capsys.readouterr().err
     failure = read().failure
-    assert (failure["type"], failure["message"], failure["tries"]) == (
+    assert (failure.type, failure.message, failure.tries) == (
         "RuntimeError", "first", 1
     )  # fmt: skip
     assert not read().is_leased()

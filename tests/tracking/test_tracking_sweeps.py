@@ -322,6 +322,8 @@ def test_a_workspace_is_saved_in_place_of_the_former(exported, monkeypatch):
 def test_the_command_makes_all_runs_again(exported, monkeypatch, capsys):
     """Also those whose memory was deleted; and says where they are."""
     monkeypatch.setenv("HOME", str(exported.home))
+    sweep = tracked.figure_2().sweep
+    monkeypatch.setattr(choices.loading, "load_sweep", lambda name: sweep)
     before = tracked.folders(exported.storage)
     for path in pathlib.Path(exported.storage.root, "wandb", "exported").iterdir():
         path.unlink()
