@@ -30,42 +30,46 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Group, no_args_is_help=False, invoke_without_command=True)
-@click.pass_context
-def app(context: click.Context) -> None:
-    """Meta-learning sweeps: declare a grid, launch it, select per budget, rerun."""
-    if context.invoked_subcommand is None:
-        context.fail(f"a command is required; expected one of: {', '.join(COMMANDS)}")
-
-
 @click.command("completion")
 @click.argument("shell", type=options.OneOf(tuple(completion.SCRIPTS)))
 def completion_(shell: str) -> None:
-    """Print a function `bmg` that a shell completes.
+    """Print a function `bmg` that the shell completes.
 
-    For bash and zsh: eval "$(python -m bmg_sweeps completion bash)", or zsh in its
-    place. For fish: python -m bmg_sweeps completion fish | source
+    bash: eval "$(python -m bmg_sweeps completion bash)"
+
+    zsh: eval "$(python -m bmg_sweeps completion zsh)"
+
+    fish: python -m bmg_sweeps completion fish | source
     """
     print(completion.script(shell), end="")
 
 
-COMMANDS = {
-    command.name: command
-    for command in (
-        viewing.list_,
-        viewing.show,
-        training.launch,
-        training.run,
-        viewing.status,
-        viewing.report_,
-        viewing.best,
-        training.rerun,
-        viewing.track,
-        completion_,
-    )
-}
-for _command in COMMANDS.values():
-    app.add_command(_command)
+COMMANDS = (
+    viewing.list_,
+    viewing.show,
+    training.launch,
+    training.run,
+    viewing.status,
+    viewing.report_,
+    viewing.best,
+    training.rerun,
+    viewing.track,
+    completion_,
+)
+
+
+@click.group(
+    cls=_Group,
+    commands=COMMANDS,
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.pass_context
+def app(context: click.Context) -> None:
+    """Meta-learning sweeps: declare a grid, launch it, select per budget, rerun."""
+    if context.invoked_subcommand is None:
+        names = ", ".join(context.command.list_commands(context))
+        context.fail(f"a command is required; expected one of: {names}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error("interrupted; the same command goes on from here")
         return 130
     except Exception as error:
-        if state.get("raises"):
+        if state.get("raises") or state.get("debug"):
             raise
         _print_error(f"{errors.described(error)} (--debug shows where)")
         return 1

@@ -140,7 +140,7 @@ def command(function: Callable | None = None, *, raises: bool = False) -> Callab
     @functools.wraps(function)
     def opened(storage: str, **arguments: Any) -> Any:
         state = click.get_current_context().ensure_object(dict)
-        state["raises"] = raises or state.get("debug", False)
+        state["raises"] = raises
         return function(files.open_storage(storage), **arguments)
 
     options = (

@@ -200,6 +200,34 @@ def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, sto
 def test_a_traceback_is_shown_only_on_request(command):
     """--debug is for those who look for the cause in the code."""
     assert "Traceback" in command("show", "nosuch", "--debug")[2]
+    assert "Traceback" not in command("show", "nosuch")[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (RuntimeError("no\nway"), 1, "error: RuntimeError: no (--debug shows where)"),
+        (KeyboardInterrupt(), 130, "error: interrupted; the same command goes on"),
+    ],
+)
+def test_what_is_no_mistake_of_the_users_is_one_line_too(
+    command, monkeypatch, error, status, line
+):
+    """The program's own mistakes, and Ctrl-C; with --debug, where they arose."""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("bmg_sweeps.launching.planning.plan", fail)
+    found, _, errors = command("status", "figure_2")
+    assert found == status
+    assert errors.startswith(line)
+    assert errors.count("\n") == 1
+    if status == 130:
+        assert "Traceback" in command("status", "figure_2", "--debug")[2]
+    else:
+        with pytest.raises(type(error)):
+            command("status", "figure_2", "--debug")
 
 
 def test_best_as_json_is_json(command, storage):

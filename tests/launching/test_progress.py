@@ -76,6 +76,28 @@ def test_nothing_is_left_once_all_points_are_over(storage):
     assert "left" not in cells
 
 
+def test_a_point_that_is_tried_again_is_missing_until_it_begins(storage):
+    """Its record says that it has failed, from before; then it is done after all."""
+    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    commit(storage, POINTS[0], [50], [1], failure)
+    chosen = choices.Chosen("toy", SWEEP, POINTS, STOP)
+    plan = planning.plan(storage, [chosen], retry=True)
+    shown = progress._View(storage, plan, [chosen])
+    assert dict(shown._cells())["missing"] == "4"
+    commit(storage, POINTS[0], [50, 100], [1, 2])
+    shown._read()
+    cells = dict(shown._cells())
+    assert (cells["done"], cells["failed"], cells["missing"]) == ("1", "0", "3")
+
+
+def test_a_point_that_runs_elsewhere_is_running(storage):
+    """Also while it commits nothing."""
+    attempts.begin(storage, store.read(storage, "toy", POINTS[0].id))
+    shown, *_ = view(storage)
+    cells = dict(shown._cells())
+    assert (cells["running"], cells["missing"]) == ("1", "3")
+
+
 def test_the_best_so_far_is_of_the_furthest_budget_that_any_has_completed(storage):
     """A is complete at 50, then B at 100, where A's second seed is not yet."""
     shown, *_ = view(storage)
