@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 from bmg_sweeps.trainer.config import structure
 from trainers import toy_trainer
-from trainers.toy_trainer import init, open_source, progress, train
+from trainers.toy_trainer import init, progress, train
 
-__all__ = ["init", "open_source", "progress", "train"]
+__all__ = ["init", "progress", "train"]
 
 
 @jax.tree_util.register_dataclass

@@ -4,7 +4,6 @@ Tests put this folder on the path of the package `trainers`, which makes the mod
 `trainers.toy_trainer`.
 """
 
-import contextlib
 import dataclasses
 from typing import NamedTuple
 
@@ -35,12 +34,6 @@ class State(NamedTuple):
     walk: jax.Array
     key: jax.Array
     env_steps: jax.Array
-
-
-@contextlib.contextmanager
-def open_source(config):
-    """Opens nothing."""
-    yield None
 
 
 def check(config):

@@ -18,10 +18,8 @@ Differs from the paper, or goes beyond what it says:
 - The advantages in the meta-objective of MG and in the target use the critic z⁽ᵗ⁾.
 """
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import chex
@@ -108,13 +106,6 @@ def check(config: Config) -> None:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
     if config.update_kind == fixed_entropy_weight.__name__:
         require_unused(config, _UNUSED_WITHOUT_META_LEARNER, "ε is fixed")
-
-
-@contextlib.contextmanager
-def open_source(config: Config) -> Iterator[None]:
-    """Opens nothing: the world is in `State`."""
-    del config
-    yield None
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:

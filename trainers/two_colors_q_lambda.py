@@ -19,10 +19,8 @@ Differs from the paper, or goes beyond what it says:
 - A tie goes to the first of the best actions; initial weights are Haiku's.
 """
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import chex
@@ -102,13 +100,6 @@ def check(config: Config) -> None:
     require_choices(config, _CHOICES)
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
-
-
-@contextlib.contextmanager
-def open_source(config: Config) -> Iterator[None]:
-    """Opens nothing: the world is in `State`."""
-    del config
-    yield None
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:

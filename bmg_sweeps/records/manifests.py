@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps.records import encoding
+from bmg_sweeps.trainer import contract
 
-SPLITS = ("validation", "test")
+SPLITS = contract.SPLITS
 TABLES = ("rows", *SPLITS)  # Of training, and of evaluations on each split.
 PARTS = ("state", *TABLES)  # Each an object beside the manifest.
 MOST_BYTES = 1 << 24  # Of a manifest; real ones have a thousandth of it.

@@ -13,9 +13,8 @@ from bmg_sweeps.running import binding
 
 def _problem(trainer: str, gin_text: str) -> str | None:
     try:
-        module, config = binding.bind(trainer, gin_text)
-        if hasattr(module, "provenance"):
-            module.provenance(config)
+        bound, config = binding.bind(trainer, gin_text)
+        bound.provenance(config)
     except Exception as error:
         return errors.first_line(error)
     return None

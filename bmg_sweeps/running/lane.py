@@ -5,7 +5,6 @@ import dataclasses
 import pathlib
 import time
 import traceback
-import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from bmg_sweeps import errors, privacy
 from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.running import machine, programs
+from bmg_sweeps.trainer import contract
 
 
 @dataclasses.dataclass
@@ -27,7 +27,7 @@ class Lane:
     stop: Mapping[str, float]
     tries: int
     provenance: dict[str, Any]
-    module: types.ModuleType | None = None  # Both are there once it is bound.
+    trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
     rows: store.Rows = dataclasses.field(default_factory=dict)
     evaluations: dict[str, store.Rows] = dataclasses.field(default_factory=dict)
@@ -55,8 +55,7 @@ class Lane:
         self.provenance |= machine.provenance(
             compiled.width, compile_seconds, self.attempt.number
         )
-        if hasattr(self.module, "provenance"):
-            self.provenance |= self.module.provenance(self.config)
+        self.provenance |= self.trainer.provenance(self.config)
         found = self._checkpoint(compiled.state)
         if found is not None:
             state = found
@@ -115,7 +114,7 @@ class Lane:
 
     def progress(self, state: Any) -> dict[str, float]:
         """Amounts by axis, training hours last."""
-        axes = self.module.progress(self.config, state)
+        axes = self.trainer.progress(self.config, state)
         axes = {name: int(amount) for name, amount in axes.items()}
         return axes | {"hours": self.training_seconds / 3600}
 

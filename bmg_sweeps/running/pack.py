@@ -29,7 +29,7 @@ class Pack:
         # A pack keeps its width when some of its points are over: others fill it up.
         padded = list(itertools.islice(itertools.cycle(lanes), width))
         configs = [lane.config for lane in padded]
-        self._programs, seconds = programs.compiled(lanes[0].module, configs, source)
+        self._programs, seconds = programs.compiled(lanes[0].trainer, configs, source)
         self._config = programs.stack(configs)
         keys = programs.stack([jax.random.key(config.seed) for config in configs])
         state = self._programs.init(self._config, keys, source)
