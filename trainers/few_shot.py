@@ -40,6 +40,7 @@ import optax
 
 from bmg_sweeps.core import diagnostics
 from bmg_sweeps.tasks import data_sets, episodes
+from bmg_sweeps.trainer import structures
 from bmg_sweeps.trainer.config import (
     require,
     require_choices,
@@ -134,11 +135,11 @@ def provenance(config: Config) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def open_source(config: Config) -> Iterator[data.Source]:
+def open_source(structure: structures.Structure) -> Iterator[data.Source]:
     """Puts the data set on the device, once in a process.
 
     Args:
-        config: of one point.
+        structure: names the data set, and says how large tasks are.
 
     Yields:
         Its images.
@@ -146,7 +147,7 @@ def open_source(config: Config) -> Iterator[data.Source]:
     Raises:
         ValueError: as `provenance`.
     """
-    yield data.on_device(config)
+    yield data.on_device(structure)
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:

@@ -115,7 +115,7 @@ def _fitting_width(storage, record) -> int:
     """Says how many points fit the device, by what the program of one needs."""
     try:
         trainer, config = _bound(storage, record)
-        with trainer.open_source(config) as source:
+        with trainer.source(config) as source:
             single, _ = programs.compiled(trainer, [pack.as_arrays(config)], source)
     except Exception:
         return 1  # What is wrong is recorded when the point runs.
@@ -157,7 +157,7 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
     if not lanes:
         return
     try:
-        with lanes[0].trainer.open_source(lanes[0].config) as source:
+        with lanes[0].trainer.source(lanes[0].config) as source:
             pack.Pack(lanes, width, source).train(should_stop)
     except Exception as error:
         for lane in lanes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from bmg_sweeps import errors
+from bmg_sweeps.trainer import structures
 
 SPLITS = ("validation", "test")  # `evaluate` is called on each of them.
 
@@ -60,6 +61,17 @@ class Trainer:
     open_source: Callable[..., contextlib.AbstractContextManager]
     provenance: Callable[[Any], Mapping[str, Any]]
     evaluate: Callable[..., Any] | None  # None where it evaluates nothing.
+
+    def source(self, config: Any) -> contextlib.AbstractContextManager:
+        """Opens what training reads and does not change, for all of a structure.
+
+        Args:
+            config: of any point of the structure.
+
+        Returns:
+            A context manager that yields the source.
+        """
+        return self.open_source(structures.of(self.name, config))
 
 
 def resolve(name: str, module: Module) -> Trainer:
