@@ -164,13 +164,23 @@ class Lane:
             self.problem = f"{lost[0]} is not finite by {axis}={amount}"
 
     def is_evaluation_due(self, state: Any) -> bool:
-        """Whether another multiple of the interval has been passed."""
+        """Whether the chunk has passed a multiple of the interval.
+
+        Raises:
+            ValueError: a chunk is longer than the interval, so that sooner or later it
+                passes two multiples, one of which would never be evaluated.
+        """
         if self.is_closed or self.problem:
             return False
         axis, amount = next(iter(self.progress(state).items()))
-        interval = int(self.config.evaluation_interval)
-        before = self.evaluations.get("validation", {}).get(axis, [0])[-1]
-        return amount // interval > before // interval
+        interval, before = int(self.config.evaluation_interval), self.reached[axis]
+        if amount - before > interval:
+            raise ValueError(
+                f"evaluation_interval = {interval}: expected at least "
+                f"{amount - before}, the {axis} of one chunk"
+            )
+        evaluated = self.evaluations.get("validation", {}).get(axis, [0])[-1]
+        return amount // interval > evaluated // interval
 
     def add_evaluation(self, state: Any, split: str, metrics, seconds: float) -> None:
         """Adds a row of one split, its columns named by it."""

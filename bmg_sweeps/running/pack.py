@@ -72,10 +72,11 @@ class Pack:
         """Evaluates on each split, for the points that are due."""
         if not self._programs.evaluate:
             return
-        states = {i: self._state_of(i) for i, _ in self._open()}
-        due = [
-            (i, lane) for i, lane in self._open() if lane.is_evaluation_due(states[i])
-        ]
+        due, states = [], {i: self._state_of(i) for i, _ in self._open()}
+        for i, lane in self._open():
+            with lane.catching():
+                if lane.is_evaluation_due(states[i]):
+                    due.append((i, lane))
         if not due:
             return
         for split, evaluate in self._programs.evaluate.items():
