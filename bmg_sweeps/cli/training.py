@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     """Trains one point here, in this process, without Ray."""
     chosen = asking.choose(options)
     point = asking.find(chosen, options.point)
-    checking.check([point])
+    checking.check([point], [chosen])
     files.check_writable(options.storage)
     from bmg_sweeps.running import work_unit
 
@@ -88,7 +88,7 @@ def _launch(options, chosen, say_report: bool = True) -> int:
     _say_plan(options, chosen, plan)
     if plan.to_run:
         asking.say("Checking them: values, trainers and data sets.")
-    checking.check(plan.to_run)
+    checking.check(plan.to_run, chosen)
     if options.dry_run:
         return 0
     files.check_writable(options.storage)

@@ -180,7 +180,7 @@ FLAGS = {
     "a name of 5,000 letters": Case(["show", "a" * 5000], ["no such sweep", "aa … aa"]),
     "a sweep file that is missing": Case(["show", "no.py"], ["'no.py'", "figure_2"]),
 }
-# Fields that the trainer's own check refuses, in a process of its own.
+# What the trainer's own check refuses, in a process of its own.
 REFUSED = {
     "a target that is too long": gin(
         "{}.target_steps = 626", "target_steps = 626", "at most 625"
@@ -513,6 +513,32 @@ FILES = {
     ),
 }
 
+NAMED = {
+    f"{part} that the trainer lacks": Case(
+        ["launch", "mine.py", "--dry-run"], ["mine.py", *fragments], written(**of).sweep
+    )
+    for part, of, fragments in (
+        (
+            "a metric",
+            {"select": select("'tot_reward'")},
+            ["select.metric", "no column 'tot_reward'", "did you mean total_reward?"],
+        ),
+        (
+            "a measure",
+            {"more": "measures=(Measure(metric='loss', label='l'),),"},
+            ["measures", "no column 'loss'; "],
+        ),
+        (
+            "an axis",
+            {
+                "stop": "{'env_step': 10_000}",
+                "select": select(budgets="{'env_step': 1}"),
+            },
+            ["stop", "no axis 'env_step'; did you mean env_steps?"],
+        ),
+    )
+}
+
 TOY = """
 class Config:
     seed: int
@@ -589,7 +615,7 @@ CASES = {
     f"{group}: {name}": case
     for group, cases in {
         "flag": FLAGS,
-        "check": REFUSED,
+        "check": REFUSED | NAMED,
         "sweep": FILES,
         "trainer": TRAINERS,
         "storage": STORAGES,
