@@ -9,6 +9,7 @@ import paper_values
 import pytest
 
 from bmg_sweeps import paper, paths
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, display, grid, loading, point
 from bmg_sweeps.trainer import source
 
@@ -42,10 +43,10 @@ def test_sweeps_are_in_the_papers_order():
 def test_a_trainers_gin_binds_every_field_and_passes_its_check(trainer):
     """Its .gin alone makes a point, and gin makes the same `Config` of it."""
     resolved = point.resolve(trainer, {})
-    module = importlib.import_module(f"trainers.{trainer}")
+    _, config = binding.bind(trainer, resolved.gin_text())
+    gin.clear_config()
     gin.parse_config_files_and_bindings([str(paths.GIN / f"{trainer}.gin")], [])
-    config = module.Config()
-    module.check(config)
+    assert binding.load(trainer).Config() == config
     for field, value in resolved.values.items():
         assert getattr(config, field) == value
 
@@ -74,11 +75,8 @@ def test_every_point_of_every_sweep_is_valid(sweep, scale):
     """One point of each structure passes its trainer's check; all resolve."""
     chosen = choices.choose(sweep, choices.Choice(scale=scale))
     examples = {p.structure: p for p in chosen.points}
-    module = importlib.import_module(f"trainers.{chosen.sweep.trainer}")
     for example in examples.values():
-        gin.clear_config()
-        gin.parse_config(example.gin_text())
-        module.check(module.Config())
+        binding.bind(example.trainer, example.gin_text())
 
 
 @pytest.mark.parametrize("sweep", [of for of, scale in SCALES if scale == "smoke"])

@@ -29,7 +29,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import chex
 import gin
@@ -37,16 +37,13 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 import optax
+from annotated_types import Ge
 
 from bmg_sweeps.core import diagnostics
 from bmg_sweeps.tasks import data_sets, episodes
 from bmg_sweeps.trainer import structures
-from bmg_sweeps.trainer.config import (
-    require,
-    require_choices,
-    require_unused,
-    structure,
-)
+from bmg_sweeps.trainer.config import require, require_unused, structure
+from bmg_sweeps.trainer.ranges import Count, Decay, OneOf, Positive, Seed
 from trainers import _few_shot_data as data
 from trainers import _few_shot_learner as learners
 from trainers import _few_shot_updates as update_kinds
@@ -58,33 +55,37 @@ from trainers import _few_shot_updates as update_kinds
 class Config:
     """Every value is bound in gin/few_shot.gin; none has a default."""
 
-    seed: int
-    learning_rate: float  # α, of adaptation, on the mean loss of the support images.
-    target_learning_rate: float  # α of the target's gradient step.
-    meta_learning_rate: float  # β.
-    meta_adam_b1: float
-    meta_adam_b2: float
-    meta_adam_eps: float
-    meta_gradient_clip: float  # Largest magnitude of an element.
-    evaluation_interval: int  # Meta-updates.
-    data_set: str = structure()  # Name in `data_sets.DATA_SETS`.
-    num_ways: int = structure()  # N, classes of a task.
-    num_shots: int = structure()  # Support images of a class.
-    num_queries: int = structure()  # Query images of a class, in meta-training.
-    num_evaluation_queries: int = structure()  # The same in evaluation.
-    num_blocks: int = structure()  # Of a convolution and a pooling.
-    num_filters: int = structure()  # Of each convolution.
-    convolution: str = structure()  # In `_few_shot_learner.CONVOLUTIONS`.
-    update_kind: str = structure()  # In `_few_shot_updates.UPDATE_KINDS`.
-    adapted: str = structure()  # In `_few_shot_learner.ADAPTED`.
-    inner_steps: int = structure()  # K, of adaptation in meta-training.
-    target_steps: int = structure()  # L, from x⁽ᴷ⁾ to the target.
-    target_bootstrap: str = structure()  # In `_few_shot_updates`.
-    matching_function: str = structure()  # In `_few_shot_updates`.
-    meta_batch_size: int = structure()  # M, tasks of a meta-update.
-    evaluation_steps: int = structure()  # Of adaptation in evaluation.
-    num_evaluation_tasks: int = structure()  # On each split.
-    record_interval: int = structure()  # Meta-updates that a row is the mean of.
+    seed: Seed
+    learning_rate: Positive  # α, of adaptation, on the mean loss of the support images.
+    target_learning_rate: Positive  # α of the target's gradient step.
+    meta_learning_rate: Positive  # β.
+    meta_adam_b1: Decay
+    meta_adam_b2: Decay
+    meta_adam_eps: Positive
+    meta_gradient_clip: Positive  # Largest magnitude of an element.
+    evaluation_interval: Count  # Meta-updates.
+    data_set: Annotated[str, OneOf(data_sets.DATA_SETS)] = structure()
+    num_ways: Annotated[int, Ge(2)] = structure()  # N, classes of a task.
+    num_shots: Count = structure()  # Support images of a class.
+    num_queries: Count = structure()  # Query images of a class, in meta-training.
+    num_evaluation_queries: Count = structure()  # The same in evaluation.
+    num_blocks: Count = structure()  # Of a convolution and a pooling.
+    num_filters: Count = structure()  # Of each convolution.
+    convolution: Annotated[str, OneOf(learners.CONVOLUTIONS)] = structure()
+    update_kind: Annotated[str, OneOf(update_kinds.UPDATE_KINDS)] = structure()
+    adapted: Annotated[str, OneOf(learners.ADAPTED)] = structure()
+    inner_steps: Count = structure()  # K, of adaptation in meta-training.
+    target_steps: Count = structure()  # L, from x⁽ᴷ⁾ to the target.
+    target_bootstrap: Annotated[str, OneOf(update_kinds.TARGET_BOOTSTRAPS)] = (
+        structure()
+    )
+    matching_function: Annotated[str, OneOf(update_kinds.MATCHING_FUNCTIONS)] = (
+        structure()
+    )
+    meta_batch_size: Count = structure()  # M, tasks of a meta-update.
+    evaluation_steps: Count = structure()  # Of adaptation in evaluation.
+    num_evaluation_tasks: Count = structure()  # On each split.
+    record_interval: Count = structure()  # Meta-updates that a row is the mean of.
 
 
 class State(NamedTuple):
@@ -100,16 +101,10 @@ class State(NamedTuple):
 
 
 def check(config: Config) -> None:
-    """Raises ValueError naming the first field with a value that makes no sense."""
-    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
-    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
-    require(config, ("num_ways",), lambda v: v >= 2, "an integer of at least 2")
-    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
+    """Raises ValueError where fields contradict each other."""
     every = config.record_interval
     multiple = f"a multiple of record_interval = {every}"
-    require(config, ("evaluation_interval",), lambda v: v % every == 0, multiple)
-    require_choices(config, _CHOICES)
+    require(config, "evaluation_interval", lambda v: v % every == 0, multiple)
     if config.update_kind != update_kinds.bmg.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
@@ -355,36 +350,6 @@ def _multiply_adds_per_second():
     return 2e10 if jax.default_backend() == "cpu" else 2e12
 
 
-_POSITIVE = (
-    "learning_rate",
-    "target_learning_rate",
-    "meta_learning_rate",
-    "meta_adam_eps",
-    "meta_gradient_clip",
-)
-_DECAYS = ("meta_adam_b1", "meta_adam_b2")
-_COUNTS = (
-    "num_shots",
-    "num_queries",
-    "num_evaluation_queries",
-    "num_blocks",
-    "num_filters",
-    "inner_steps",
-    "target_steps",
-    "meta_batch_size",
-    "evaluation_steps",
-    "num_evaluation_tasks",
-    "evaluation_interval",
-    "record_interval",
-)
-_CHOICES = {
-    "data_set": data_sets.DATA_SETS,
-    "convolution": learners.CONVOLUTIONS,
-    "update_kind": update_kinds.UPDATE_KINDS,
-    "adapted": learners.ADAPTED,
-    "target_bootstrap": update_kinds.TARGET_BOOTSTRAPS,
-    "matching_function": update_kinds.MATCHING_FUNCTIONS,
-}
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_bootstrap": "objective_step",

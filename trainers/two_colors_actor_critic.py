@@ -20,22 +20,27 @@ Differs from the paper, or goes beyond what it says:
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import chex
 import gin
 import jax
 import jax.numpy as jnp
 import optax
+from annotated_types import Interval
 
 from bmg_sweeps.core import matching, networks, targets
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.trainer.config import (
-    data,
-    require,
-    require_choices,
-    require_unused,
-    structure,
+from bmg_sweeps.trainer.config import data, require, require_unused, structure
+from bmg_sweeps.trainer.ranges import (
+    Count,
+    Decay,
+    DivisorOf,
+    NonNegative,
+    OneOf,
+    Positive,
+    Seed,
+    Sizes,
 )
 from trainers import _two_colors_agent as agent
 from trainers import _two_colors_statistics, _two_colors_targets
@@ -49,31 +54,37 @@ CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
 class Config:
     """Every value is bound in gin/two_colors_actor_critic.gin; none has a default."""
 
-    seed: int
-    learning_rate: float  # α, of the agent and of the target's gradient step.
-    discount: float  # γ.
-    policy_gradient_weight: float  # ε_PG.
-    value_weight: float  # ε_TD.
-    entropy_weight: float  # ε_EN, where it is fixed.
-    meta_entropy_weight: float  # ε_meta, in the meta-objective or the target.
-    matching_weight: float  # Factor on the mean divergence over a rollout's states.
-    meta_learning_rate: float  # β.
-    meta_adam_b1: float
-    meta_adam_b2: float
-    meta_adam_eps: float
-    initial_entropy_weight: float = data(was=0.5)  # ε_w(0), before meta-updates.
-    update_kind: str = structure()  # Name of a function in `UPDATE_KINDS`.
-    inner_steps: int = structure()  # K, updates that the meta-gradient goes through.
-    target_steps: int = structure()  # L, updates from x⁽ᴷ⁾ to the target.
-    matching_function: str = structure()  # Name of a policy divergence in `matching`.
-    target_weight: str = structure()  # In `_two_colors_targets.WEIGHTS`.
-    target_rollout: str = structure()  # In `_two_colors_targets.ROLLOUTS`.
-    rollout_length: int = structure()  # N, environment steps per update.
-    return_steps: int = structure()  # n of the n-step return.
-    meta_input: str = structure(was="mean_rewards")  # t, in `agent.META_INPUTS`.
-    num_recent_rollouts: int = structure()  # Length of t.
-    hidden_sizes: tuple[int, ...] = structure()  # Of policy and critic.
-    meta_hidden_sizes: tuple[int, ...] = structure()  # Of the meta-network.
+    seed: Seed
+    learning_rate: Positive  # α, of the agent and of the target's gradient step.
+    discount: Decay  # γ.
+    policy_gradient_weight: NonNegative  # ε_PG.
+    value_weight: NonNegative  # ε_TD.
+    entropy_weight: NonNegative  # ε_EN, where it is fixed.
+    meta_entropy_weight: NonNegative  # ε_meta, in the meta-objective or the target.
+    # Factor on the mean divergence over a rollout's states.
+    matching_weight: NonNegative
+    meta_learning_rate: Positive  # β.
+    meta_adam_b1: Decay
+    meta_adam_b2: Decay
+    meta_adam_eps: Positive
+    # ε_w(0), before meta-updates.
+    initial_entropy_weight: Annotated[float, Interval(gt=0, lt=1)] = data(was=0.5)
+    update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
+    inner_steps: Count = structure()  # K, updates that the meta-gradient goes through.
+    target_steps: Count = structure()  # L, updates from x⁽ᴷ⁾ to the target.
+    matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
+    target_weight: Annotated[str, OneOf(_two_colors_targets.WEIGHTS)] = structure()
+    target_rollout: Annotated[str, OneOf(_two_colors_targets.ROLLOUTS)] = structure()
+    # N, environment steps per update.
+    rollout_length: Annotated[Count, DivisorOf(_two_colors_statistics.RECORD_EVERY)] = (
+        structure()
+    )
+    return_steps: Count = structure()  # n of the n-step return.
+    # t, what ε depends on.
+    meta_input: Annotated[str, OneOf(agent.META_INPUTS)] = structure(was="mean_rewards")
+    num_recent_rollouts: Count = structure()  # Length of t.
+    hidden_sizes: Sizes = structure()  # Of policy and critic.
+    meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
 
 
 class State(NamedTuple):
@@ -86,22 +97,14 @@ class State(NamedTuple):
 
 
 def check(config: Config) -> None:
-    """Raises ValueError naming the first field with a value that makes no sense."""
-    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
-    require(config, _WEIGHTS, lambda v: v >= 0, "a number of at least 0")
-    require(config, _PROBABILITIES, lambda v: 0 < v < 1, "a number in (0, 1)")
-    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
-    require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
-    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
-    every = _two_colors_statistics.RECORD_EVERY
-    divides = f"a divisor of {every}"
-    require(config, ("rollout_length",), lambda v: every % v == 0, divides)
-    most = every // config.rollout_length
-    require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
-    most += 1 - config.target_steps
-    require(config, ("inner_steps",), lambda v: v <= most, f"at most {most} at this L")
-    require_choices(config, _CHOICES)
+    """Raises ValueError where fields contradict each other."""
+    # A meta-update is to pass one multiple of the interval between rows at most.
+    longest = _two_colors_statistics.RECORD_EVERY // config.rollout_length
+    require(config, "target_steps", lambda v: v <= longest, f"at most {longest}")
+    longest += 1 - config.target_steps
+    require(
+        config, "inner_steps", lambda v: v <= longest, f"at most {longest} at this L"
+    )
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
     if config.update_kind == fixed_entropy_weight.__name__:
@@ -289,7 +292,7 @@ def bootstrapped_meta_gradient(
         return outcome
 
     def matching_function(target, learner):
-        divergence = getattr(matching, config.matching_function)
+        divergence = MATCHING_FUNCTIONS[config.matching_function]
         apply = agent.policy_network(config).apply
         return config.matching_weight * divergence(
             apply(target.policy, target.observations),
@@ -309,6 +312,14 @@ def bootstrapped_meta_gradient(
 UPDATE_KINDS = {
     f.__name__: f
     for f in (fixed_entropy_weight, meta_gradient, bootstrapped_meta_gradient)
+}
+MATCHING_FUNCTIONS = {
+    f.__name__: f
+    for f in (
+        matching.policy_kl,
+        matching.reverse_policy_kl,
+        matching.symmetric_policy_kl,
+    )
 }
 
 
@@ -354,31 +365,6 @@ def _meta_network(config):
     return networks.mlp(config.meta_hidden_sizes, 1)
 
 
-_POSITIVE = ("learning_rate", "meta_learning_rate", "meta_adam_eps")
-_WEIGHTS = (
-    "policy_gradient_weight",
-    "value_weight",
-    "entropy_weight",
-    "meta_entropy_weight",
-    "matching_weight",
-)
-_PROBABILITIES = ("initial_entropy_weight",)
-_DECAYS = ("discount", "meta_adam_b1", "meta_adam_b2")
-_COUNTS = (
-    "inner_steps",
-    "target_steps",
-    "return_steps",
-    "num_recent_rollouts",
-    "rollout_length",
-)
-_SIZES = ("hidden_sizes", "meta_hidden_sizes")
-_CHOICES = {
-    "update_kind": UPDATE_KINDS,
-    "matching_function": ("policy_kl", "reverse_policy_kl", "symmetric_policy_kl"),
-    "target_weight": _two_colors_targets.WEIGHTS,
-    "target_rollout": _two_colors_targets.ROLLOUTS,
-    "meta_input": agent.META_INPUTS,
-}
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_rollout": _two_colors_targets.last_rollout.__name__,

@@ -21,21 +21,26 @@ Differs from the paper, or goes beyond what it says:
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import chex
 import gin
 import jax
 import jax.numpy as jnp
 import optax
+from annotated_types import Interval
 
 from bmg_sweeps.core import epsilon_greedy, networks
 from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.trainer.config import (
-    require,
-    require_choices,
-    require_unused,
-    structure,
+from bmg_sweeps.trainer.config import require_unused, structure
+from bmg_sweeps.trainer.ranges import (
+    Count,
+    Decay,
+    Fraction,
+    OneOf,
+    Positive,
+    Seed,
+    Sizes,
 )
 from trainers import _two_colors_q_agent as agent
 from trainers import _two_colors_statistics
@@ -49,26 +54,29 @@ CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
 class Config:
     """Every value is bound in gin/two_colors_q_lambda.gin; none has a default."""
 
-    seed: int
-    learning_rate: float  # α, of the agent.
-    adam_b1: float
-    adam_b2: float
-    adam_eps: float
-    gradient_decay: float  # Of the moving average before Adam.
-    discount: float  # γ.
-    trace_decay: float  # λ.
-    epsilon: float  # ε, where it is fixed.
-    meta_learning_rate: float  # β.
-    meta_adam_b1: float
-    meta_adam_b2: float
-    meta_adam_eps: float
-    meta_gradient_decay: float  # Of the moving average before Adam.
-    update_kind: str = structure()  # Name of a function in `UPDATE_KINDS`.
-    target_steps: int = structure()  # L, updates from x to the target.
-    matching_function: str = structure()  # Name of one in `epsilon_greedy`.
-    num_recent_rewards: int = structure()  # Length of the meta-network's input t.
-    hidden_sizes: tuple[int, ...] = structure()  # Of q.
-    meta_hidden_sizes: tuple[int, ...] = structure()  # Of the meta-network.
+    seed: Seed
+    learning_rate: Positive  # α, of the agent.
+    adam_b1: Decay
+    adam_b2: Decay
+    adam_eps: Positive
+    gradient_decay: Decay  # Of the moving average before Adam.
+    discount: Decay  # γ.
+    trace_decay: Fraction  # λ.
+    epsilon: Fraction  # ε, where it is fixed.
+    meta_learning_rate: Positive  # β.
+    meta_adam_b1: Decay
+    meta_adam_b2: Decay
+    meta_adam_eps: Positive
+    meta_gradient_decay: Decay  # Of the moving average before Adam.
+    update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
+    # L, updates from x to the target.
+    target_steps: Annotated[
+        int, Interval(ge=1, le=_two_colors_statistics.RECORD_EVERY)
+    ] = structure()
+    matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
+    num_recent_rewards: Count = structure()  # Length of the meta-network's input t.
+    hidden_sizes: Sizes = structure()  # Of q.
+    meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
 
 
 class State(NamedTuple):
@@ -88,16 +96,7 @@ class Explorer(NamedTuple):
 
 
 def check(config: Config) -> None:
-    """Raises ValueError naming the first field with a value that makes no sense."""
-    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
-    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require(config, _FRACTIONS, lambda v: 0 <= v <= 1, "a number in [0, 1]")
-    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
-    require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
-    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
-    most = _two_colors_statistics.RECORD_EVERY
-    require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
-    require_choices(config, _CHOICES)
+    """Raises ValueError where fields contradict each other."""
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
@@ -287,18 +286,4 @@ def _meta_optimizer(config):
     )
 
 
-_POSITIVE = ("learning_rate", "adam_eps", "meta_learning_rate", "meta_adam_eps")
-_DECAYS = (
-    "adam_b1",
-    "adam_b2",
-    "gradient_decay",
-    "discount",
-    "meta_adam_b1",
-    "meta_adam_b2",
-    "meta_gradient_decay",
-)
-_FRACTIONS = ("trace_decay", "epsilon")
-_COUNTS = ("target_steps", "num_recent_rewards")
-_SIZES = ("hidden_sizes", "meta_hidden_sizes")
-_CHOICES = {"update_kind": UPDATE_KINDS, "matching_function": MATCHING_FUNCTIONS}
 _UNUSED_WITHOUT_TARGET = {"target_steps": 1, "matching_function": "policy_kl"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import gin
 
-from bmg_sweeps.trainer import bindings, contract
+from bmg_sweeps.trainer import bindings, contract, ranges
 
 
 def load(name: str) -> contract.Trainer:
@@ -36,8 +36,8 @@ def bind(name: str, gin_text: str) -> tuple[contract.Trainer, Any]:
         The trainer and the checked config.
 
     Raises:
-        ValueError: a binding is unknown or no literal, or the trainer's `check` refuses
-            a value.
+        ValueError: a binding is unknown or no literal, or a value is refused: by its
+            field's range, or by the trainer's `check`.
     """
     gin.clear_config()
     # Not by gin, which imports whatever a text names, and reads the files it includes.
@@ -46,6 +46,7 @@ def bind(name: str, gin_text: str) -> tuple[contract.Trainer, Any]:
     for field, value in values.items():
         gin.bind_parameter(f"{name}.{field}", value)
     config = trainer.Config()
+    ranges.check(config)
     trainer.check(config)
     return trainer, config
 

@@ -26,7 +26,7 @@ BROKEN = {
         "Config is no frozen dataclass; expected one",
     ),
     "a default": (
-        ("rate: float", "rate: float = 0.1"),
+        ("rate: Annotated[float, Gt(0)]", "rate: float = 0.1"),
         "Config.rate has a default; expected none; its value stands in gin/toy_broken."
         "gin",
     ),
@@ -82,7 +82,7 @@ EVALUATED = {
 }
 RAISING = {
     "a field that is not declared static": (
-        ("width: int = structure()", "width: int"),
+        ("width: Annotated[int, Ge(1)] = structure()", "width: int"),
         "the program needs width before it is compiled; expected the field declared wit"
         "h structure()",
     ),
@@ -137,7 +137,10 @@ def test_an_error_in_a_trainer_names_its_line(tmp_path, change, said):
 
 
 def test_an_evaluation_needs_its_interval(tmp_path):
-    changed = ("    evaluation_interval: int  # Environment steps.\n", "")
+    changed = (
+        "    evaluation_interval: Annotated[int, Ge(1)]  # Environment steps.\n",
+        "",
+    )
     with toy_variants.importable(
         tmp_path, "toy_broken", changed, of="toy_evaluated"
     ) as name:
