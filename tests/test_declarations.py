@@ -11,7 +11,7 @@ import pytest
 from bmg_sweeps import paper, paths
 from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, display, grid, loading, point
-from bmg_sweeps.trainer import source
+from bmg_sweeps.trainer import bindings, ranges, source
 
 TRAINERS = sorted(path.stem for path in paths.TRAINERS.glob("[!_]*.py"))
 SWEEPS = loading.sweep_names()
@@ -59,6 +59,21 @@ def test_fields_read_from_the_source_are_those_of_the_dataclass(trainer):
         field.name: field.metadata.get("static", False)
         for field in config.__dataclass_fields__.values()
     }
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_every_field_has_a_range(trainer):
+    """A sweep is told of a value that makes no sense before it trains for hours."""
+    declared = ranges.of(binding.load(trainer).Config)
+    assert [field for field, markers in declared.items() if not markers] == []
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_gins_runtime_binds_nothing_but_the_literals_of_the_text(trainer):
+    """As `binding.bind` says."""
+    text = point.resolve(trainer, {}).gin_text()
+    literals = bindings.parse_bindings(trainer, text)
+    assert binding.bind(trainer, text)[1] == binding.load(trainer).Config(**literals)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)

@@ -28,6 +28,10 @@ def load(name: str) -> contract.Trainer:
 def bind(name: str, gin_text: str) -> tuple[contract.Trainer, Any]:
     """Makes a point's `Config` from its gin text, and nothing of the last point's.
 
+    Gin's runtime binds nothing that the literals of the text do not say already: the
+    config is `Config(**literals)`. It is there so that `Config()` works wherever a
+    trainer is used with gin alone.
+
     Args:
         name: of a module in trainers/.
         gin_text: binds every field of its `Config`, and nothing else.
