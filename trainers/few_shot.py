@@ -44,9 +44,7 @@ from bmg_sweeps.tasks import data_sets, episodes
 from bmg_sweeps.trainer import structures
 from bmg_sweeps.trainer.config import require, require_unused, structure
 from bmg_sweeps.trainer.ranges import Count, Decay, OneOf, Positive, Seed
-from trainers import _few_shot_data as data
-from trainers import _few_shot_learner as learners
-from trainers import _few_shot_updates as update_kinds
+from trainers import _few_shot_data, _few_shot_learner, _few_shot_updates
 
 
 @jax.tree_util.register_dataclass
@@ -71,15 +69,15 @@ class Config:
     num_evaluation_queries: Count = structure()  # The same in evaluation.
     num_blocks: Count = structure()  # Of a convolution and a pooling.
     num_filters: Count = structure()  # Of each convolution.
-    convolution: Annotated[str, OneOf(learners.CONVOLUTIONS)] = structure()
-    update_kind: Annotated[str, OneOf(update_kinds.UPDATE_KINDS)] = structure()
-    adapted: Annotated[str, OneOf(learners.ADAPTED)] = structure()
+    convolution: Annotated[str, OneOf(_few_shot_learner.CONVOLUTIONS)] = structure()
+    update_kind: Annotated[str, OneOf(_few_shot_updates.UPDATE_KINDS)] = structure()
+    adapted: Annotated[str, OneOf(_few_shot_learner.ADAPTED)] = structure()
     inner_steps: Count = structure()  # K, of adaptation in meta-training.
     target_steps: Count = structure()  # L, from x⁽ᴷ⁾ to the target.
-    target_bootstrap: Annotated[str, OneOf(update_kinds.TARGET_BOOTSTRAPS)] = (
+    target_bootstrap: Annotated[str, OneOf(_few_shot_updates.TARGET_BOOTSTRAPS)] = (
         structure()
     )
-    matching_function: Annotated[str, OneOf(update_kinds.MATCHING_FUNCTIONS)] = (
+    matching_function: Annotated[str, OneOf(_few_shot_updates.MATCHING_FUNCTIONS)] = (
         structure()
     )
     meta_batch_size: Count = structure()  # M, tasks of a meta-update.
@@ -105,7 +103,7 @@ def check(config: Config) -> None:
     every = config.record_interval
     multiple = f"a multiple of record_interval = {every}"
     require(config, "evaluation_interval", lambda v: v % every == 0, multiple)
-    if config.update_kind != update_kinds.bmg.__name__:
+    if config.update_kind != _few_shot_updates.bmg.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
 
@@ -122,15 +120,15 @@ def provenance(config: Config) -> dict[str, Any]:
         ValueError: there is no such data set here, it is not whole, or it does not have
             the images for a task.
     """
-    data_set = data.load(config)
+    data_set = _few_shot_data.load(config)
     return {
         "data_set": f"{data_set.name} {data_set.checksum}",
-        "convolution": learners.CONVOLUTIONS[config.convolution]().__name__,
+        "convolution": _few_shot_learner.CONVOLUTIONS[config.convolution]().__name__,
     }
 
 
 @contextlib.contextmanager
-def open_source(structure: structures.Structure) -> Iterator[data.Source]:
+def open_source(structure: structures.Structure) -> Iterator[_few_shot_data.Source]:
     """Puts the data set on the device, once in a process.
 
     Args:
@@ -142,7 +140,7 @@ def open_source(structure: structures.Structure) -> Iterator[data.Source]:
     Raises:
         ValueError: as `provenance`.
     """
-    yield data.on_device(structure)
+    yield _few_shot_data.on_device(structure)
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
@@ -151,7 +149,7 @@ def progress(config: Config, state: State) -> dict[str, jax.Array]:
     return {"meta_updates": state.meta_updates}
 
 
-def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
+def init(config: Config, key: chex.PRNGKey, source: _few_shot_data.Source) -> State:
     """Starts with a random initialization.
 
     Args:
@@ -164,7 +162,7 @@ def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
     """
     network_key, key = jax.random.split(key)
     images = jnp.zeros((1, *source["train"].shape[2:]))
-    meta_params = learners.network(config).init(network_key, images)
+    meta_params = _few_shot_learner.network(config).init(network_key, images)
     zeros = {name: jnp.zeros(()) for name in METRICS}
     return State(
         meta_params=meta_params,
@@ -178,7 +176,7 @@ def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
 
 
 def train(
-    config: Config, state: State, source: data.Source
+    config: Config, state: State, source: _few_shot_data.Source
 ) -> tuple[State, dict[str, jax.Array]]:
     """Runs one chunk of meta-updates.
 
@@ -199,7 +197,7 @@ def train(
 
 
 def evaluate(
-    config: Config, state: State, source: data.Source, split: str
+    config: Config, state: State, source: _few_shot_data.Source, split: str
 ) -> dict[str, jax.Array]:
     """Adapts to tasks that were never trained on, the same for all points.
 
@@ -215,23 +213,23 @@ def evaluate(
     """
 
     def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array]:
-        episode = data.episode(
+        episode = _few_shot_data.episode(
             config, key, source[split], config.num_evaluation_queries
         )
-        learner = learners.adapt(
+        learner = _few_shot_learner.adapt(
             config,
             state.meta_params,
-            learners.support(episode),
+            _few_shot_learner.support(episode),
             config.evaluation_steps,
         )
-        query = learners.query(episode)
+        query = _few_shot_learner.query(episode)
         return (
-            learners.accuracy(config, learner, query),
-            learners.loss(config, learner, query),
+            _few_shot_learner.accuracy(config, learner, query),
+            _few_shot_learner.loss(config, learner, query),
         )
 
     keys = episodes.evaluation_keys(split, config.num_evaluation_tasks)
-    accuracies, losses = learners.for_each_task(of_task, keys)
+    accuracies, losses = _few_shot_learner.for_each_task(of_task, keys)
     error = jnp.std(accuracies) / math.sqrt(config.num_evaluation_tasks)
     return {
         "accuracy": jnp.mean(accuracies),
@@ -253,18 +251,20 @@ def update(config: Config, state: State, images: jax.Array) -> State:
     """
 
     def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array, hk.Params]:
-        episode = data.episode(config, key, images, config.num_queries)
+        episode = _few_shot_data.episode(config, key, images, config.num_queries)
         meta_loss = functools.partial(
-            update_kinds.UPDATE_KINDS[config.update_kind], config
+            _few_shot_updates.UPDATE_KINDS[config.update_kind], config
         )
         (loss, learner), gradient = jax.value_and_grad(meta_loss, has_aux=True)(
             state.meta_params, episode
         )
-        accuracy = learners.accuracy(config, learner, learners.query(episode))
+        accuracy = _few_shot_learner.accuracy(
+            config, learner, _few_shot_learner.query(episode)
+        )
         return loss, accuracy, gradient
 
     key = jax.random.fold_in(state.key, state.meta_updates)
-    losses, accuracies, gradients = learners.for_each_task(
+    losses, accuracies, gradients = _few_shot_learner.for_each_task(
         of_task, jax.random.split(key, config.meta_batch_size)
     )
     gradient = jax.tree.map(lambda g: jnp.mean(g, axis=0), gradients)
@@ -302,7 +302,10 @@ def chunk_length(config: Config, image_shape: tuple[int, int, int]) -> int:
         A divisor of `record_interval`, so that chunks end where rows and evaluations
         are due.
     """
-    seconds = learners.multiply_adds(config, image_shape) / _multiply_adds_per_second()
+    seconds = (
+        _few_shot_learner.multiply_adds(config, image_shape)
+        / _multiply_adds_per_second()
+    )
     most = max(1, int(_CHUNK_SECONDS / seconds))
     every = config.record_interval
     return max(n for n in range(1, every + 1) if every % n == 0 and n <= most)

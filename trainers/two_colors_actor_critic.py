@@ -1,9 +1,9 @@
 """Two-colors with an actor-critic whose entropy weight ε is fixed or meta-learned.
 
 Three update kinds, each a function of this module: `fixed_entropy_weight`,
-`meta_gradient` (MG) and `bootstrapped_meta_gradient` (BMG). In the last two a small
-network maps the mean rewards of the ten most recent rollouts to ε; `meta_input` says
-whether they are normalized, as in Luketina et al. (2022).
+`standard_meta_gradient` (MG) and `bootstrapped_meta_gradient` (BMG). In the last two a
+small network maps the mean rewards of the ten most recent rollouts to ε; `meta_input`
+says whether they are normalized, as in Luketina et al. (2022).
 
 Source: Flennerhag et al. (2022), Section 5.1, Appendix B.2, Algorithms 1 to 3, Table 1.
 
@@ -20,7 +20,7 @@ Differs from the paper, or goes beyond what it says:
 
 import dataclasses
 import functools
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import chex
 import gin
@@ -29,8 +29,7 @@ import jax.numpy as jnp
 import optax
 from annotated_types import Interval
 
-from bmg_sweeps.core import matching, networks, targets
-from bmg_sweeps.core import meta_gradient as meta_gradients
+from bmg_sweeps.core import matching, meta_gradient, targets
 from bmg_sweeps.trainer.config import data, require, require_unused, structure
 from bmg_sweeps.trainer.ranges import (
     Count,
@@ -42,10 +41,15 @@ from bmg_sweeps.trainer.ranges import (
     Seed,
     Sizes,
 )
-from trainers import _two_colors_agent as agent
-from trainers import _two_colors_statistics, _two_colors_targets
+from trainers import (
+    _two_colors_agent,
+    _two_colors_meta,
+    _two_colors_statistics,
+    _two_colors_targets,
+)
 
-CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
+Metrics = _two_colors_meta.Metrics
+State = _two_colors_meta.State
 
 
 @jax.tree_util.register_dataclass
@@ -81,19 +85,12 @@ class Config:
     )
     return_steps: Count = structure()  # n of the n-step return.
     # t, what ε depends on.
-    meta_input: Annotated[str, OneOf(agent.META_INPUTS)] = structure(was="mean_rewards")
+    meta_input: Annotated[str, OneOf(_two_colors_agent.META_INPUTS)] = structure(
+        was="mean_rewards"
+    )
     num_recent_rollouts: Count = structure()  # Length of t.
     hidden_sizes: Sizes = structure()  # Of policy and critic.
     meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
-
-
-class State(NamedTuple):
-    """All that `update` reads; saving it is a checkpoint."""
-
-    learner: agent.Learner
-    meta_params: chex.ArrayTree  # w: the network that sets ε.
-    meta_opt_state: optax.OptState
-    meta_updates: jax.Array  # [] int32.
 
 
 def check(config: Config) -> None:
@@ -114,7 +111,7 @@ def check(config: Config) -> None:
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
     """Counts the training so far: environment steps, and meta-updates."""
     return {
-        "env_steps": agent.env_steps(config, state.learner),
+        "env_steps": _two_colors_agent.env_steps(config, state.learner),
         "meta_updates": state.meta_updates,
     }
 
@@ -132,25 +129,20 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """
     del source
     learner_key, meta_key = jax.random.split(key)
-    learner = agent.init(config, learner_key)
+    learner = _two_colors_agent.init(config, learner_key)
     if config.target_rollout == _two_colors_targets.next_rollout.__name__:
-        learner = agent.look_ahead(config, learner)
-    meta_params = _meta_network(config).init(meta_key, learner.recent_rewards)
+        learner = _two_colors_agent.look_ahead(config, learner)
+    meta_params = _two_colors_meta.network(config).init(
+        meta_key, learner.recent_rewards
+    )
     # Biases start at 0, so that at t = 0 this one is the logit of ε.
     meta_params[list(meta_params)[-1]]["b"] += jax.scipy.special.logit(
         config.initial_entropy_weight
     )
-    return State(
-        learner=learner,
-        meta_params=meta_params,
-        meta_opt_state=_meta_optimizer(config).init(meta_params),
-        meta_updates=jnp.zeros((), jnp.int32),
-    )
+    return _two_colors_meta.start(learner, meta_params, _meta_optimizer(config))
 
 
-def train(
-    config: Config, state: State, source: None
-) -> tuple[State, dict[str, jax.Array]]:
+def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
     Args:
@@ -163,21 +155,16 @@ def train(
         start, and so on; a repeated row counts once.
     """
     del source
-
-    def meta_update(state: State, _: None) -> tuple[State, dict[str, jax.Array]]:
-        state, metrics = update(config, state)
-        return state, state.learner.statistics.row | metrics
-
-    env_steps = agent.env_steps(config, state.learner)
     updates = config.inner_steps + config.target_steps - 1  # L is 1 without a target.
-    env_steps_per_update = updates * config.rollout_length
-    length = max(1, CHUNK_ENV_STEPS // env_steps_per_update)
-    state, latched = jax.lax.scan(meta_update, state, length=length)
-    num_rows = -(-length * env_steps_per_update // _two_colors_statistics.RECORD_EVERY)
-    return state, _two_colors_statistics.rows(latched, env_steps, num_rows)
+    return _two_colors_meta.train(
+        state,
+        functools.partial(update, config),
+        _two_colors_agent.env_steps(config, state.learner),
+        updates * config.rollout_length,
+    )
 
 
-def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def update(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one meta-update of the configured kind.
 
     Args:
@@ -190,9 +177,7 @@ def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
     return UPDATE_KINDS[config.update_kind](config, state)
 
 
-def fixed_entropy_weight(
-    config: Config, state: State
-) -> tuple[State, dict[str, jax.Array]]:
+def fixed_entropy_weight(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K updates of the agent under a fixed ε; the baseline.
 
     Source: Flennerhag et al. (2022), Appendix B.2, "Agent".
@@ -204,15 +189,14 @@ def fixed_entropy_weight(
     Returns:
         The state after them, and the meta-update's own metrics.
     """
-    update = agent.update_rule(config, lambda _: config.entropy_weight)
+    update = _two_colors_agent.update_rule(config, lambda _: config.entropy_weight)
     learner = jax.lax.fori_loop(
         0, config.inner_steps, lambda _, learner: update(learner), state.learner
     )
-    state = state._replace(learner=learner, meta_updates=state.meta_updates + 1)
-    return state, _metrics(state, meta_loss=0.0, meta_gradient_norm=0.0)
+    return _two_colors_meta.leave_meta_params(state._replace(learner=learner))
 
 
-def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K updates of the agent, and one step on w to improve their mean loss.
 
         1/K Σ_k ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w)), each on its rollout τ_k
@@ -231,28 +215,30 @@ def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Ar
     """
 
     def inner_loop(meta_params, learner):
-        update = agent.update_rule(config, _meta_learned(config, meta_params))
+        update = _two_colors_agent.update_rule(
+            config, _two_colors_meta.learned(config, meta_params)
+        )
 
         def body(learner, _):
             learner = update(learner)
-            return learner, agent.policy_loss(
+            return learner, _two_colors_agent.policy_loss(
                 config, learner, learner.params.policy, config.meta_entropy_weight
             )
 
         return jax.lax.scan(body, learner, length=config.inner_steps)
 
     meta_loss = functools.partial(
-        meta_gradients.standard_meta_loss,
+        meta_gradient.standard_meta_loss,
         inner_loop=inner_loop,
         objective=lambda outcome: jnp.mean(outcome[1]),
     )
-    state, (learner, _), metrics = _update_meta_params(config, state, meta_loss)
+    state, (learner, _), metrics = _two_colors_meta.update_meta_params(
+        state, _meta_optimizer(config), meta_loss
+    )
     return state._replace(learner=learner), metrics
 
 
-def bootstrapped_meta_gradient(
-    config: Config, state: State
-) -> tuple[State, dict[str, jax.Array]]:
+def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K + L − 1 updates of the agent, and one step on w towards the last.
 
         KL(π_x̃ ‖ π_x⁽ᴷ⁾(w)) on the rollout of the target's last step
@@ -270,22 +256,22 @@ def bootstrapped_meta_gradient(
     """
 
     def inner_loop(meta_params, learner):
-        entropy_weight = _meta_learned(config, meta_params)
+        entropy_weight = _two_colors_meta.learned(config, meta_params)
         steps = config.inner_steps
         if learner.pending is not None:
-            learner = agent.update_pending(config, entropy_weight, learner)
+            learner = _two_colors_agent.update_pending(config, entropy_weight, learner)
             steps -= 1
-        update = agent.update_rule(config, entropy_weight)
+        update = _two_colors_agent.update_rule(config, entropy_weight)
         return jax.lax.scan(
             lambda learner, _: (update(learner), None), learner, length=steps
         )[0]
 
     def target_bootstrap(meta_params, learner):
-        entropy_weight = _meta_learned(config, meta_params)
+        entropy_weight = _two_colors_meta.learned(config, meta_params)
         final_step = _two_colors_targets.ROLLOUTS[config.target_rollout]
         outcome, _ = targets.objective_step(
             learner,
-            update=agent.update_rule(config, entropy_weight),
+            update=_two_colors_agent.update_rule(config, entropy_weight),
             final_step=functools.partial(final_step, config, entropy_weight),
             num_steps=config.target_steps,
         )
@@ -293,25 +279,28 @@ def bootstrapped_meta_gradient(
 
     def matching_function(target, learner):
         divergence = MATCHING_FUNCTIONS[config.matching_function]
-        apply = agent.policy_network(config).apply
+        apply = _two_colors_agent.policy_network(config).apply
         return config.matching_weight * divergence(
             apply(target.policy, target.observations),
             apply(learner.params.policy, target.observations),
         )
 
     meta_loss = functools.partial(
-        meta_gradients.bootstrapped_meta_loss,
+        meta_gradient.bootstrapped_meta_loss,
         inner_loop=inner_loop,
         target_bootstrap=target_bootstrap,
         matching_function=matching_function,
     )
-    state, learner, metrics = _update_meta_params(config, state, meta_loss)
+    state, learner, metrics = _two_colors_meta.update_meta_params(
+        state, _meta_optimizer(config), meta_loss
+    )
     return state._replace(learner=learner), metrics
 
 
 UPDATE_KINDS = {
-    f.__name__: f
-    for f in (fixed_entropy_weight, meta_gradient, bootstrapped_meta_gradient)
+    "fixed_entropy_weight": fixed_entropy_weight,
+    "meta_gradient": standard_meta_gradient,
+    "bootstrapped_meta_gradient": bootstrapped_meta_gradient,
 }
 MATCHING_FUNCTIONS = {
     f.__name__: f
@@ -323,35 +312,6 @@ MATCHING_FUNCTIONS = {
 }
 
 
-def _update_meta_params(config, state, meta_loss):
-    (loss, outcome), grads = jax.value_and_grad(meta_loss, has_aux=True)(
-        state.meta_params, state.learner
-    )
-    updates, meta_opt_state = _meta_optimizer(config).update(
-        grads, state.meta_opt_state
-    )
-    state = state._replace(
-        meta_params=optax.apply_updates(state.meta_params, updates),
-        meta_opt_state=meta_opt_state,
-        meta_updates=state.meta_updates + 1,
-    )
-    return state, outcome, _metrics(state, loss, optax.tree.norm(grads))
-
-
-def _metrics(state, meta_loss, meta_gradient_norm):
-    return {
-        "meta_updates": state.meta_updates,
-        "meta_loss": jnp.asarray(meta_loss),
-        "meta_gradient_norm": jnp.asarray(meta_gradient_norm),
-    }
-
-
-def _meta_learned(config, meta_params):
-    """ε_w(t), in (0, 1)."""
-    apply = _meta_network(config).apply
-    return lambda recent_rewards: jax.nn.sigmoid(apply(meta_params, recent_rewards)[0])
-
-
 def _meta_optimizer(config):
     return optax.adam(
         config.meta_learning_rate,
@@ -361,12 +321,8 @@ def _meta_optimizer(config):
     )
 
 
-def _meta_network(config):
-    return networks.mlp(config.meta_hidden_sizes, 1)
-
-
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_rollout": _two_colors_targets.last_rollout.__name__,
 }
-_UNUSED_WITHOUT_META_LEARNER = {"meta_input": agent.mean_rewards.__name__}
+_UNUSED_WITHOUT_META_LEARNER = {"meta_input": _two_colors_agent.mean_rewards.__name__}

@@ -26,12 +26,10 @@ from typing import Annotated, NamedTuple
 import chex
 import gin
 import jax
-import jax.numpy as jnp
 import optax
 from annotated_types import Interval
 
-from bmg_sweeps.core import epsilon_greedy, networks
-from bmg_sweeps.core import meta_gradient as meta_gradients
+from bmg_sweeps.core import epsilon_greedy, meta_gradient
 from bmg_sweeps.trainer.config import require_unused, structure
 from bmg_sweeps.trainer.ranges import (
     Count,
@@ -42,10 +40,10 @@ from bmg_sweeps.trainer.ranges import (
     Seed,
     Sizes,
 )
-from trainers import _two_colors_q_agent as agent
-from trainers import _two_colors_statistics
+from trainers import _two_colors_meta, _two_colors_q_agent, _two_colors_statistics
 
-CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
+Metrics = _two_colors_meta.Metrics
+State = _two_colors_meta.State
 
 
 @jax.tree_util.register_dataclass
@@ -79,19 +77,10 @@ class Config:
     meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
 
 
-class State(NamedTuple):
-    """All that `update` reads; saving it is a checkpoint."""
-
-    learner: agent.Learner
-    meta_params: chex.ArrayTree  # w: the network that sets ε.
-    meta_opt_state: optax.OptState
-    meta_updates: jax.Array  # [] int32.
-
-
 class Explorer(NamedTuple):
     """What decides how the agent acts: its values, and w."""
 
-    learner: agent.Learner
+    learner: _two_colors_q_agent.Learner
     meta_params: chex.ArrayTree
 
 
@@ -123,19 +112,14 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """
     del source
     learner_key, meta_key = jax.random.split(key)
-    learner = agent.init(config, learner_key)
-    meta_params = _meta_network(config).init(meta_key, learner.recent_rewards)
-    return State(
-        learner=learner,
-        meta_params=meta_params,
-        meta_opt_state=_meta_optimizer(config).init(meta_params),
-        meta_updates=jnp.zeros((), jnp.int32),
+    learner = _two_colors_q_agent.init(config, learner_key)
+    meta_params = _two_colors_meta.network(config).init(
+        meta_key, learner.recent_rewards
     )
+    return _two_colors_meta.start(learner, meta_params, _meta_optimizer(config))
 
 
-def train(
-    config: Config, state: State, source: None
-) -> tuple[State, dict[str, jax.Array]]:
+def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
     Args:
@@ -148,19 +132,15 @@ def train(
         start, and so on; a repeated row counts once.
     """
     del source
-
-    def meta_update(state: State, _: None) -> tuple[State, dict[str, jax.Array]]:
-        state, metrics = update(config, state)
-        return state, state.learner.statistics.row | metrics
-
-    env_steps = state.learner.environment.steps
-    length = max(1, CHUNK_ENV_STEPS // config.target_steps)  # L is 1 without a target.
-    state, latched = jax.lax.scan(meta_update, state, length=length)
-    most = -(-length * config.target_steps // _two_colors_statistics.RECORD_EVERY)
-    return state, _two_colors_statistics.rows(latched, env_steps, most)
+    return _two_colors_meta.train(
+        state,
+        functools.partial(update, config),
+        state.learner.environment.steps,
+        config.target_steps,  # 1 without a target.
+    )
 
 
-def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def update(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one meta-update of the configured kind.
 
     Args:
@@ -173,7 +153,7 @@ def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
     return UPDATE_KINDS[config.update_kind](config, state)
 
 
-def fixed_epsilon(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def fixed_epsilon(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one step of the agent under a fixed ε; the baseline.
 
     Source: Flennerhag et al. (2022), Section 5.1, Figure 3.
@@ -185,16 +165,13 @@ def fixed_epsilon(config: Config, state: State) -> tuple[State, dict[str, jax.Ar
     Returns:
         The state after it, and the meta-update's own metrics.
     """
-    learner, _ = agent.act_and_learn(
+    learner, _ = _two_colors_q_agent.act_and_learn(
         config, lambda _: config.epsilon, state.learner, num_steps=1
     )
-    state = state._replace(learner=learner, meta_updates=state.meta_updates + 1)
-    return state, _metrics(state, meta_loss=0.0, meta_gradient_norm=0.0)
+    return _two_colors_meta.leave_meta_params(state._replace(learner=learner))
 
 
-def bootstrapped_meta_gradient(
-    config: Config, state: State
-) -> tuple[State, dict[str, jax.Array]]:
+def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes L steps of the agent, and one step on w towards where they led.
 
         E_s μ(x̃, (x, w)): the greedy policy of q_x̃ against the ε_w-greedy one of q_x
@@ -213,9 +190,9 @@ def bootstrapped_meta_gradient(
     """
 
     def target_bootstrap(meta_params, explorer):
-        learner, visited = agent.act_and_learn(
+        learner, visited = _two_colors_q_agent.act_and_learn(
             config,
-            _meta_learned(config, meta_params),
+            _two_colors_meta.learned(config, meta_params),
             explorer.learner,
             config.target_steps,
         )
@@ -223,55 +200,30 @@ def bootstrapped_meta_gradient(
 
     def matching_function(target, explorer):
         params, visited = target
-        q = functools.partial(agent.network(config).apply, inputs=visited.observations)
-        epsilon = jax.vmap(_meta_learned(config, explorer.meta_params))
+        q = functools.partial(
+            _two_colors_q_agent.network(config).apply, inputs=visited.observations
+        )
+        epsilon = jax.vmap(_two_colors_meta.learned(config, explorer.meta_params))
         return MATCHING_FUNCTIONS[config.matching_function](
             q(params), q(explorer.learner.params), epsilon(visited.recent_rewards)
         )
 
     meta_loss = functools.partial(
-        meta_gradients.bootstrapped_meta_loss,
+        meta_gradient.bootstrapped_meta_loss,
         inner_loop=lambda meta_params, learner: Explorer(learner, meta_params),
         target_bootstrap=target_bootstrap,
         matching_function=matching_function,
     )
-    (loss, learner), grads = jax.value_and_grad(meta_loss, has_aux=True)(
-        state.meta_params, state.learner
+    state, learner, metrics = _two_colors_meta.update_meta_params(
+        state, _meta_optimizer(config), meta_loss
     )
-    updates, meta_opt_state = _meta_optimizer(config).update(
-        grads, state.meta_opt_state
-    )
-    state = State(
-        learner=learner,
-        meta_params=optax.apply_updates(state.meta_params, updates),
-        meta_opt_state=meta_opt_state,
-        meta_updates=state.meta_updates + 1,
-    )
-    return state, _metrics(state, loss, optax.tree.norm(grads))
+    return state._replace(learner=learner), metrics
 
 
 UPDATE_KINDS = {f.__name__: f for f in (fixed_epsilon, bootstrapped_meta_gradient)}
 MATCHING_FUNCTIONS = {
     f.__name__: f for f in (epsilon_greedy.policy_kl, epsilon_greedy.value)
 }
-
-
-def _metrics(state, meta_loss, meta_gradient_norm):
-    return {
-        "meta_updates": state.meta_updates,
-        "meta_loss": jnp.asarray(meta_loss),
-        "meta_gradient_norm": jnp.asarray(meta_gradient_norm),
-    }
-
-
-def _meta_learned(config, meta_params):
-    """ε_w(t), in (0, 1)."""
-    apply = _meta_network(config).apply
-    return lambda recent_rewards: jax.nn.sigmoid(apply(meta_params, recent_rewards)[0])
-
-
-def _meta_network(config):
-    return networks.mlp(config.meta_hidden_sizes, 1)
 
 
 def _meta_optimizer(config):

@@ -8,12 +8,7 @@ import toy_points
 import toy_variants
 from contract_tests import Contract
 
-from trainers import (
-    _two_colors_statistics,
-    few_shot,
-    two_colors_actor_critic,
-    two_colors_q_lambda,
-)
+from trainers import _two_colors_meta, _two_colors_statistics, few_shot
 
 ROW, CHUNK = 100, 200  # Environment steps.
 EVALUATED, SOURCED = {"evaluation_interval": 10}, {"slope": 2}
@@ -30,8 +25,7 @@ class TwoColors(Contract):
         """Steps between rows, and those of a chunk."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_two_colors_statistics, "RECORD_EVERY", ROW)
-            for module in (two_colors_actor_critic, two_colors_q_lambda):
-                patch.setattr(module, "CHUNK_ENV_STEPS", CHUNK)
+            patch.setattr(_two_colors_meta, "CHUNK_ENV_STEPS", CHUNK)
             yield
 
 

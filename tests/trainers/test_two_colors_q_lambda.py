@@ -9,6 +9,7 @@ import small_q_lambda as small
 
 from bmg_sweeps.core import epsilon_greedy, networks
 from bmg_sweeps.environments import two_colors
+from trainers import _two_colors_meta
 from trainers import _two_colors_q_agent as agent
 from trainers import two_colors_q_lambda as trainer
 
@@ -251,7 +252,7 @@ def test_an_update_is_the_same_with_and_without_jit():
 
 def test_points_of_a_fixed_epsilon_trained_together_are_points_alone(monkeypatch):
     """Style rule 5: `vmap` over a stacked `Config`; test_contracts has BMG."""
-    monkeypatch.setattr(trainer, "CHUNK_ENV_STEPS", 30)
+    monkeypatch.setattr(_two_colors_meta, "CHUNK_ENV_STEPS", 30)
     with jax.enable_x64():
         configs = [
             small.make_config(

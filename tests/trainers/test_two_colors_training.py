@@ -9,6 +9,7 @@ import pytest
 import small_two_colors as small
 
 from trainers import _two_colors_agent as agent
+from trainers import _two_colors_meta
 from trainers import two_colors_actor_critic as trainer
 
 FIXED = {"update_kind": "fixed_entropy_weight", "inner_steps": 3, "target_steps": 1}
@@ -53,7 +54,9 @@ def test_points_trained_together_are_points_trained_alone(values, monkeypatch):
         for seed, rate in ((0, 0.1), (1, 0.2), (2, 0.4))
     ]
     updates = configs[0].inner_steps + configs[0].target_steps - 1
-    monkeypatch.setattr(trainer, "CHUNK_ENV_STEPS", 16 * updates * small.LENGTH)
+    monkeypatch.setattr(
+        _two_colors_meta, "CHUNK_ENV_STEPS", 16 * updates * small.LENGTH
+    )
 
     @jax.jit
     @jax.vmap
