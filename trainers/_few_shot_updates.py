@@ -23,7 +23,7 @@ def maml(
     Source: Finn et al. (2017), Eq. 1; Flennerhag et al. (2022), Eq. 1.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         episode: the task.
 
@@ -43,7 +43,7 @@ def fomaml(
     Source: Finn et al. (2017), Section 5.2.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         episode: the task.
 
@@ -67,7 +67,7 @@ def bmg(
     Source: Flennerhag et al. (2022), Section 6, Algorithm 7.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         episode: the task.
 

@@ -30,7 +30,7 @@ def last_rollout(
     Source: Flennerhag et al. (2022), Algorithm 3.
 
     Args:
-        config: of one point.
+        config: the point's values.
         entropy_weight: ε_w(t), the meta-learned one.
         learner: after T = K + L − 1 updates.
 
@@ -53,7 +53,7 @@ def next_rollout(
     computation".
 
     Args:
-        config: of one point.
+        config: the point's values.
         entropy_weight: ε_w(t), the meta-learned one.
         learner: after T = K + L − 1 updates.
 

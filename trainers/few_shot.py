@@ -111,7 +111,7 @@ def provenance(config: Config) -> dict[str, Any]:
     """Says what the numbers come from, beside the config.
 
     Args:
-        config: of one point.
+        config: the point's values.
 
     Returns:
         Checksum of the data set, and the form of convolutions on this machine.
@@ -153,7 +153,7 @@ def init(config: Config, key: chex.PRNGKey, source: _few_shot_data.Source) -> St
     """Starts with a random initialization.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: the network's is split off; the rest is that of all tasks to come.
         source: says the shape of images.
 
@@ -181,7 +181,7 @@ def train(
     """Runs one chunk of meta-updates.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to go on from.
         source: images by split.
 
@@ -202,7 +202,7 @@ def evaluate(
     """Adapts to tasks that were never trained on, the same for all points.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to be judged.
         source: images by split.
         split: "validation" or "test".
@@ -242,7 +242,7 @@ def update(config: Config, state: State, images: jax.Array) -> State:
     """Makes one meta-update, w ← w − β Adam(1/M Σ_i ∇_w of the i-th task's meta-loss).
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
         images: [C, n, H, W, channels] uint8, to draw tasks from.
 
@@ -295,7 +295,7 @@ def chunk_length(config: Config, image_shape: tuple[int, int, int]) -> int:
     """Chooses how many meta-updates one call of `train` makes, some seconds' worth.
 
     Args:
-        config: of one point.
+        config: the point's values.
         image_shape: height, width, channels.
 
     Returns:

@@ -120,7 +120,7 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """Starts an agent in a new world, with a meta-network whose ε_w(0) is given.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: consumed here.
         source: nothing; the world is in `State`.
 
@@ -146,7 +146,7 @@ def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to go on from.
         source: nothing.
 
@@ -168,7 +168,7 @@ def update(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one meta-update of the configured kind.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
 
     Returns:
@@ -183,7 +183,7 @@ def fixed_entropy_weight(config: Config, state: State) -> tuple[State, Metrics]:
     Source: Flennerhag et al. (2022), Appendix B.2, "Agent".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:
@@ -204,7 +204,7 @@ def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics
     Source: Flennerhag et al. (2022), Eq. 1 and Appendix B.2, "MG".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:
@@ -246,7 +246,7 @@ def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Met
     Source: Flennerhag et al. (2022), Eq. 2, Algorithm 3 and Appendix B.2, "BMG".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:

@@ -103,7 +103,7 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """Starts an agent in a new world, with a meta-network whose ε is about ½.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: consumed here.
         source: nothing; the world is in `State`.
 
@@ -123,7 +123,7 @@ def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to go on from.
         source: nothing.
 
@@ -144,7 +144,7 @@ def update(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one meta-update of the configured kind.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
 
     Returns:
@@ -159,7 +159,7 @@ def fixed_epsilon(config: Config, state: State) -> tuple[State, Metrics]:
     Source: Flennerhag et al. (2022), Section 5.1, Figure 3.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
 
     Returns:
@@ -179,7 +179,7 @@ def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Met
     Source: Flennerhag et al. (2022), Eq. 2 and Appendix B.3, "BMG".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:

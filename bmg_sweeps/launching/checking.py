@@ -60,16 +60,16 @@ def examples(rows: Iterable[Mapping[str, Any]]) -> list[int]:
         rows: values of points by field.
 
     Returns:
-        The places of the first row with a name in it that none before has.
+        The indices of the rows with a name in them that none before has.
     """
     seen: set[tuple[str, str]] = set()
-    places = []
+    indices = []
     for i, values in enumerate(rows):
         names = {(k, v) for k, v in values.items() if isinstance(v, str)}
-        if not places or names - seen:
-            places.append(i)
+        if not indices or names - seen:
+            indices.append(i)
             seen |= names
-    return places
+    return indices
 
 
 def _names(one: choices.Chosen) -> dict[str, Any]:

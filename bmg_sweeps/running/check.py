@@ -20,14 +20,14 @@ from bmg_sweeps.running import binding, tracing
 from bmg_sweeps.trainer import contract
 
 Problem = tuple[int | None, str]
-"""The place of a point in the request, if it is a point's, and what is wrong."""
+"""The index of a point in the request, if it is a point's, and what is wrong."""
 
 
 def first_problem(request: Mapping[str, Any]) -> Problem | None:
     """Finds the first reason not to start.
 
     Args:
-        request: `points`, pairs of trainer and gin text; `examples`, the places of
+        request: `points`, pairs of trainer and gin text; `examples`, the indices of
             those to be traced; and `sweeps`, each with its `name`, `trainer`,
             `examples` as gin text, `axes` and `columns`, both pairs of where a sweep
             names it and its name.

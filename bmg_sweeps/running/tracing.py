@@ -41,7 +41,7 @@ def outline(trainer: contract.Trainer, config: Any) -> Outline:
 
     Args:
         trainer: to be held to the contract.
-        config: of a point, with plain Python values.
+        config: the point's values, as plain Python.
 
     Returns:
         What it returns for points of this structure.

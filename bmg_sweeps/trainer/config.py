@@ -46,7 +46,7 @@ def require(
     What a field's own range is stands on its line, as `ranges` says.
 
     Args:
-        config: of one point, with plain Python values.
+        config: the point's values, as plain Python.
         field: that is looked at.
         holds: what its value must satisfy.
         expected: the same in words.
@@ -63,7 +63,7 @@ def require_unused(config: Any, unused: Mapping[str, Any], where: str) -> None:
     """Checks fields without effect, so that no two points run the same.
 
     Args:
-        config: of one point, with plain Python values.
+        config: the point's values, as plain Python.
         unused: of each such field, the value that it must have.
         where: when they are without effect.
 

@@ -57,7 +57,7 @@ def check(config: Any) -> None:
     """Checks every field of a config by its own annotation.
 
     Args:
-        config: of one point, with plain Python values.
+        config: the point's values, as plain Python.
 
     Raises:
         ValueError: a value is out of its range; names field, value and what was
