@@ -107,7 +107,7 @@ class Contract:
         _assert_same(runs.first, runs.resumed)
 
     def test_points_of_a_structure_share_one_program(self, runs):
-        """Rates, weights and seeds are its arguments, and have an effect."""
+        """Rates, weights and seeds are its arguments, not parts of it."""
         assert (runs.first.compilations, runs.other.compilations) == (1, 0)
         pairs = zip(runs.first.state, runs.other.state, strict=True)
         assert not all(np.array_equal(first, other) for first, other in pairs)

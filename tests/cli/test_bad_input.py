@@ -537,6 +537,12 @@ NAMED = {
             ["stop", "no axis 'env_step'; did you mean env_steps?"],
         ),
     )
+} | {
+    "a metric that the trainer of a point lacks": Case(
+        ["run", "mine.py", "--point", ""],
+        ["mine.py", "select.metric", "did you mean total_reward?"],
+        written(select=select("'total_rewards'")).sweep,
+    )
 }
 
 TOY = """
