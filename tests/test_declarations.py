@@ -10,8 +10,9 @@ import paper_values
 import pytest
 
 from bmg_sweeps import formatting, paper, paths
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, grid, loading, point
-from bmg_sweeps.trainer import source
+from bmg_sweeps.trainer import bindings, ranges, source
 
 TRAINERS = sorted(path.stem for path in paths.TRAINERS.glob("[!_]*.py"))
 SWEEPS = loading.sweep_names()
@@ -43,10 +44,10 @@ def test_sweeps_are_in_the_papers_order():
 def test_a_trainers_gin_binds_every_field_and_passes_its_check(trainer):
     """Its .gin alone makes a point, and gin makes the same `Config` of it."""
     resolved = point.resolve(trainer, {})
-    module = importlib.import_module(f"trainers.{trainer}")
+    _, config = binding.bind(trainer, resolved.gin_text())
+    gin.clear_config()
     gin.parse_config_files_and_bindings([str(paths.GIN / f"{trainer}.gin")], [])
-    config = module.Config()
-    module.check(config)
+    assert binding.load(trainer).Config() == config
     for field, value in resolved.values.items():
         assert getattr(config, field) == value
 
@@ -59,6 +60,21 @@ def test_fields_read_from_the_source_are_those_of_the_dataclass(trainer):
         field.name: field.metadata.get("static", False)
         for field in config.__dataclass_fields__.values()
     }
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_every_field_has_a_range(trainer):
+    """A sweep is told of a value that makes no sense before it trains for hours."""
+    declared = ranges.of(binding.load(trainer).Config)
+    assert [field for field, markers in declared.items() if not markers] == []
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_gins_runtime_binds_nothing_but_the_literals_of_the_text(trainer):
+    """As `binding.bind` says."""
+    text = point.resolve(trainer, {}).gin_text()
+    literals = bindings.parse_bindings(trainer, text)
+    assert binding.bind(trainer, text)[1] == binding.load(trainer).Config(**literals)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -75,11 +91,8 @@ def test_every_point_of_every_sweep_is_valid(sweep, scale):
     """One point of each structure passes its trainer's check; all resolve."""
     chosen = choices.choose(sweep, choices.Choice(scale=scale))
     examples = {p.structure: p for p in chosen.points}
-    module = importlib.import_module(f"trainers.{chosen.sweep.trainer}")
     for example in examples.values():
-        gin.clear_config()
-        gin.parse_config(example.gin_text())
-        module.check(module.Config())
+        binding.bind(example.trainer, example.gin_text())
 
 
 @pytest.mark.parametrize("sweep", [of for of, scale in SCALES if scale == "smoke"])

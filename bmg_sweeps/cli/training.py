@@ -53,7 +53,7 @@ def run(
         stop = formatting.amounts(chosen.stop)
         answers.say(f"point {found.id}: done already, trained to {stop}")
         return 0
-    checking.check([found], data=data)
+    checking.check([found], [chosen], data)
     files.check_writable(storage)
     from bmg_sweeps.running import work_unit
 
@@ -139,7 +139,7 @@ def _launch(
     _say_plan(storage, chosen, training, plan)
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
-    checking.check(plan.to_run, data=training.resources.data)
+    checking.check(plan.to_run, chosen, training.resources.data)
     if training.dry_run:
         return 0
     files.check_writable(storage)

@@ -17,8 +17,9 @@ import msgspec
 
 from bmg_sweeps import errors
 from bmg_sweeps.records import encoding
+from bmg_sweeps.trainer import contract
 
-SPLITS = ("validation", "test")
+SPLITS = contract.SPLITS
 TABLES = ("rows", *SPLITS)  # Of training, and of evaluations on each split.
 PARTS = ("state", *TABLES)  # Each is an object beside the manifest.
 MAX_BYTES = 1 << 24  # A larger manifest is refused; real ones have a few kilobytes.

@@ -5,7 +5,6 @@ import dataclasses
 import pathlib
 import time
 import traceback
-import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from bmg_sweeps import errors, privacy
 from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.running import machine, programs
+from bmg_sweeps.trainer import contract
 
 
 @dataclasses.dataclass
@@ -28,7 +28,7 @@ class Lane:
     tries: int
     provenance: dict[str, Any]
     raises: bool = False  # Whether an exception goes on, once it is committed.
-    module: types.ModuleType | None = None  # Both are there once it is bound.
+    trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
     rows: store.Rows = dataclasses.field(default_factory=dict)
     evaluations: dict[str, store.Rows] = dataclasses.field(default_factory=dict)
@@ -58,8 +58,7 @@ class Lane:
         self.provenance |= machine.provenance(
             compiled.width, compile_seconds, self.attempt.number
         )
-        if hasattr(self.module, "provenance"):
-            self.provenance |= self.module.provenance(self.config)
+        self.provenance |= self.trainer.provenance(self.config)
         found = self._checkpoint(compiled.state)
         if found is not None:
             state = found
@@ -118,7 +117,7 @@ class Lane:
 
     def progress(self, state: Any) -> dict[str, float]:
         """Amounts by axis, training hours last."""
-        axes = self.module.progress(self.config, state)
+        axes = self.trainer.progress(self.config, state)
         axes = {name: int(amount) for name, amount in axes.items()}
         return axes | {"hours": self.training_seconds / 3600}
 
@@ -167,13 +166,23 @@ class Lane:
             self.problem = f"{lost[0]} is not finite by {axis}={amount}"
 
     def is_evaluation_due(self, state: Any) -> bool:
-        """Whether another multiple of the interval has been passed."""
+        """Whether the chunk has passed a multiple of the interval.
+
+        Raises:
+            ValueError: a chunk is longer than the interval, so that sooner or later it
+                passes two multiples, one of which would never be evaluated.
+        """
         if self.is_closed or self.problem:
             return False
         axis, amount = next(iter(self.progress(state).items()))
-        interval = int(self.config.evaluation_interval)
-        before = self.evaluations.get("validation", {}).get(axis, [0])[-1]
-        return amount // interval > before // interval
+        interval, before = int(self.config.evaluation_interval), self.reached[axis]
+        if amount - before > interval:
+            raise ValueError(
+                f"evaluation_interval = {interval}: expected at least "
+                f"{amount - before}, the {axis} of one chunk"
+            )
+        evaluated = self.evaluations.get("validation", {}).get(axis, [0])[-1]
+        return amount // interval > evaluated // interval
 
     def add_evaluation(self, state: Any, split: str, metrics, seconds: float) -> None:
         """Adds a row of one split, its columns named by it."""

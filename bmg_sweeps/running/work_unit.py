@@ -1,8 +1,8 @@
 """A trial's points: bind, compile, train, evaluate, commit.
 
 The only user of gin's global configuration and of the training loop. It never knows
-which setting it runs: a trainer is a module with the contract of the README ("How to
-add a trainer"), and everything else about a point is in its record.
+which setting it runs: `trainer.contract` says what a trainer is, and everything else
+about a point is in its record.
 
 Points of one structure may train together, as a pack: one compiled call advances all of
 them. Each keeps its own record, stop rule and failure; those that are over stay in the
@@ -12,7 +12,6 @@ pack, unrecorded, until the last one is.
 import contextlib
 import dataclasses
 import sys
-import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.running import binding, pack, programs
 from bmg_sweeps.running.lane import Lane
 from bmg_sweeps.tasks import data_sets
+from bmg_sweeps.trainer import contract
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
     return alike[:width], width
 
 
-def _bound(storage, record) -> tuple[types.ModuleType, Any]:
+def _bound(storage, record) -> tuple[contract.Trainer, Any]:
     """Binds a point as its record says."""
     gin_text = store.gin_text(storage, record.trainer, record.id)
     return binding.bind(record.trainer, gin_text)
@@ -121,9 +121,9 @@ def _bound(storage, record) -> tuple[types.ModuleType, Any]:
 def _fitting_width(storage, record) -> int:
     """Says how many points fit the device, by what the program of one needs."""
     try:
-        module, config = _bound(storage, record)
-        with module.open_source(config) as source:
-            single, _ = programs.compiled(module, [pack.as_arrays(config)], source)
+        trainer, config = _bound(storage, record)
+        with trainer.source(config) as source:
+            single, _ = programs.compiled(trainer, [pack.as_arrays(config)], source)
     except Exception:
         return 1  # What is wrong is recorded when the point runs.
     return programs.fitting_width(single, jax.devices()[0])
@@ -159,13 +159,13 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
     """Commits how every point ended, whatever that is."""
     for lane in lanes:
         with lane.catching():
-            lane.module, config = _bound(lane.storage, lane.record)
+            lane.trainer, config = _bound(lane.storage, lane.record)
             lane.config = pack.as_arrays(config)
     lanes = [lane for lane in lanes if not lane.is_closed]
     if not lanes:
         return
     try:
-        with lanes[0].module.open_source(lanes[0].config) as source:
+        with lanes[0].trainer.source(lanes[0].config) as source:
             pack.Pack(lanes, width, source).train(should_stop)
     except Exception as error:
         for lane in lanes:

@@ -183,7 +183,7 @@ FLAGS = {
     "a name of 5,000 letters": Case(["show", "a" * 5000], ["no such sweep", "aa … aa"]),
     "a sweep file that is missing": Case(["show", "no.py"], ["'no.py'", "figure_2"]),
 }
-# Fields that the trainer's own check refuses, in a process of its own.
+# What the trainer's own check refuses, in a process of its own.
 REFUSED = {
     "a target that is too long": gin(
         "{}.target_steps = 626", "target_steps = 626", "at most 625"
@@ -516,6 +516,38 @@ FILES = {
     ),
 }
 
+NAMED = {
+    f"{part} that the trainer lacks": Case(
+        ["launch", "mine.py", "--dry-run"], ["mine.py", *fragments], written(**of).sweep
+    )
+    for part, of, fragments in (
+        (
+            "a metric",
+            {"select": select("'tot_reward'")},
+            ["select.metric", "no column 'tot_reward'", "did you mean total_reward?"],
+        ),
+        (
+            "a measure",
+            {"more": "measures=(Measure(metric='loss', label='l'),),"},
+            ["measures", "no column 'loss'; "],
+        ),
+        (
+            "an axis",
+            {
+                "stop": "{'env_step': 10_000}",
+                "select": select(budgets="{'env_step': 1}"),
+            },
+            ["stop", "no axis 'env_step'; did you mean env_steps?"],
+        ),
+    )
+} | {
+    "a metric that the trainer of a point lacks": Case(
+        ["run", "mine.py", "--point", ""],
+        ["mine.py", "select.metric", "did you mean total_reward?"],
+        written(select=select("'total_rewards'")).sweep,
+    )
+}
+
 TOY = """
 class Config:
     seed: int
@@ -592,7 +624,7 @@ CASES = {
     f"{group}: {name}": case
     for group, cases in {
         "flag": FLAGS,
-        "check": REFUSED,
+        "check": REFUSED | NAMED,
         "sweep": FILES,
         "trainer": TRAINERS,
         "storage": STORAGES,

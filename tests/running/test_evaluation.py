@@ -35,6 +35,23 @@ def test_a_point_is_evaluated_after_each_interval(storage, interval, expected):
     assert test.get("env_steps", []) == expected
 
 
+@pytest.mark.parametrize("interval", [5, 7, 9])
+def test_no_evaluation_is_left_out_silently(storage, interval):
+    """A chunk is ten steps: sooner or later one passes two multiples."""
+    assert run(storage, "a", interval=interval) == "failed"
+    assert record(storage, "a").failure["message"] == (
+        f"evaluation_interval = {interval}: expected at least 10, the env_steps of one "
+        f"chunk"
+    )
+
+
+def test_a_point_of_a_pack_that_leaves_out_evaluations_fails_alone(storage):
+    for point_id, interval in (("a", 20), ("b", 5)):
+        declare(storage, point_id, TRAINER, evaluation_interval=interval)
+    statuses = run_all(storage, {"a": STOP, "b": STOP}, TRAINER, pack=2)
+    assert statuses == {"a": "done", "b": "failed"}
+
+
 def test_the_splits_have_columns_and_tables_of_their_own(storage):
     """The toy's reward, and its negative: test numbers are in no table but theirs."""
     run(storage, "a")

@@ -200,8 +200,8 @@ def test_a_cpu_trains_one_point_at_a_time(storage):
 def test_the_compiler_counts_the_bytes_of_a_point(storage):
     """At least those of its state: a walk of 1,000 float32."""
     declare(storage, "a", width=1000)
-    module, config = binding.bind(
+    trainer, config = binding.bind(
         "toy_trainer", store.gin_text(storage, "toy_trainer", "a")
     )
-    single, _ = programs.compiled(module, [pack.as_arrays(config)], None)
+    single, _ = programs.compiled(trainer, [pack.as_arrays(config)], None)
     assert 4_000 <= single.num_bytes < 1_000_000

@@ -17,7 +17,7 @@ from bmg_sweeps.sweep import point
 from bmg_sweeps.trainer import config, source
 
 NAME = "toy_grown"
-FIELD = "    rate: float\n"
+FIELD = "    rate: Annotated[float, Gt(0)]\n"
 REWARD = "jnp.sum(state.walk)}"
 
 
@@ -40,7 +40,9 @@ def write(folder, added=""):
     source = source.replace("toy_trainer", NAME)
     text = toy_checkout.GIN.replace("toy_trainer", NAME)
     if added:
-        source = source.replace("config import require", "config import data, require")
+        source = source.replace(
+            "config import structure", "config import data, structure"
+        )
         source = source.replace(FIELD, f"{FIELD}    bonus: {added}\n", 1)
         source = source.replace(REWARD, f"{REWARD[:-1]} + config.bonus}}", 1)
         text += f"{NAME}.bonus = 0.0\n"
