@@ -23,6 +23,7 @@ def check(
     Args:
         points: that are about to be run.
         chosen: their sweeps, whose axes and columns are looked up in the trainers.
+            Without any, nothing is traced: who debugs a trainer wants to see it fail.
         data: folder of data sets; None is what the environment names.
 
     Raises:
@@ -33,7 +34,9 @@ def check(
         return
     request = {
         "points": [(p.trainer, p.gin_text()) for p in points],
-        "examples": examples({"trainer": p.trainer} | p.values for p in points),
+        "examples": examples({"trainer": p.trainer} | p.values for p in points)
+        if chosen
+        else [],
         "sweeps": [_names(one) for one in chosen],
     }
     child = subprocess.run(

@@ -39,7 +39,7 @@ def test_a_point_is_evaluated_after_each_interval(storage, interval, expected):
 def test_no_evaluation_is_left_out_silently(storage, interval):
     """A chunk is ten steps: sooner or later one passes two multiples."""
     assert run(storage, "a", interval=interval) == "failed"
-    assert record(storage, "a").failure["message"] == (
+    assert record(storage, "a").failure.message == (
         f"evaluation_interval = {interval}: expected at least 10, the env_steps of one "
         f"chunk"
     )

@@ -43,7 +43,7 @@ def test_a_source_that_depends_on_the_seed_is_refused(storage, tmp_path, pack):
             declare(storage, point_id, name, seed=seed, slope=2)
         statuses = run_all(storage, dict.fromkeys("abc", STOP), name, pack=pack)
     assert statuses == dict.fromkeys("abc", "failed")
-    assert store.read(storage, name, "b").failure["message"] == (
+    assert store.read(storage, name, "b").failure.message == (
         "trainer toy_seeded: open_source reads seed; expected fields declared with "
         "structure() only, as points of a pack share one source"
     )
