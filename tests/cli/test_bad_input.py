@@ -16,12 +16,14 @@ import forged
 import pytest
 import toy_checkout
 
-from bmg_sweeps import __main__, paths
+from bmg_sweeps import __main__, formatting, paths
 from bmg_sweeps.records import encoding, manifests, store
 from bmg_sweeps.running import binding
-from bmg_sweeps.sweep import point
+from bmg_sweeps.sweep import choices, point
 
 TRAINER = "two_colors_actor_critic"
+FIGURE_2 = choices.choose("figure_2", choices.Choice())
+NUM_POINTS, STOP = len(FIGURE_2.points), formatting.amounts(FIGURE_2.stop)
 
 
 class Case(NamedTuple):
@@ -133,7 +135,7 @@ FLAGS = {
         ["--budget", "given twice; expected once"],
     ),
     "a budget that nothing has reached": Case(
-        ["best", "figure_2"], ["budget env_steps=2_000_000", "expected at most 0"]
+        ["best", "figure_2"], [f"budget {STOP}", "expected at most 0"]
     ),
     "no CPU": launched("--cpus", "0", ["--cpus", "'0'", "a whole number above 0"]),
     "CPUs and a half": launched("--cpus", "1.5", ["--cpus", "'1.5'", "whole number"]),
@@ -166,10 +168,12 @@ FLAGS = {
         ["show", "figure_2", "--point", "zz"], ["--point zz", "one point", "0 match"]
     ),
     "an ambiguous point": Case(
-        ["run", "figure_2", "--point", ""], ["--point", "one point", "6 match"]
+        ["run", "figure_2", "--point", ""],
+        ["--point", "one point", f"{NUM_POINTS} match"],
     ),
     "an empty point": Case(
-        ["show", "figure_2", "--point", ""], ["--point", "one point", "6 match"]
+        ["show", "figure_2", "--point", ""],
+        ["--point", "one point", f"{NUM_POINTS} match"],
     ),
     "a point that would escape": Case(
         ["run", "figure_2", "--point", "../x"], ["--point ../x", "0 match"]

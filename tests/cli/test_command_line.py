@@ -12,6 +12,9 @@ from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.sweep import choices
 
 TRAINER = "two_colors_actor_critic"
+FIGURE_2 = choices.choose("figure_2", choices.Choice())
+NUM_POINTS, STOP = len(FIGURE_2.points), FIGURE_2.stop["env_steps"]
+SEEDS = {p.values["seed"] for p in FIGURE_2.points}
 
 
 @pytest.fixture
@@ -81,8 +84,8 @@ def assert_one_line(result, *fragments):
         (["launch"], ["sweep"]),
         (["fly"], ["fly", "launch"]),
         (["show", "figure_2", "--point", "zzz"], ["zzz", "0 match"]),
-        (["run", "figure_2", "--point", ""], ["6 match"]),
-        (["best", "figure_2"], ["env_steps=2_000_000", "at most 0"]),
+        (["run", "figure_2", "--point", ""], [f"{NUM_POINTS} match"]),
+        (["best", "figure_2"], [f"env_steps={STOP:_}", "at most 0"]),
         (["best", "figure_2", "--budget", "env_steps=9e9"], ["at most 0"]),
         (["best", "figure_2", "--budget", "frames=1"], ["frames=1", "env_steps"]),
         (["rerun", "figure_2"], ["--seeds"]),
@@ -184,15 +187,15 @@ def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, sto
     runs = files.open_storage(storage)
     key = chosen.points[0].trainer, chosen.points[0].id
     attempts.begin(runs, store.read(runs, *key)).commit(
-        progress={"env_steps": 2_000_000},
-        rows={"env_steps": [2_000_000], "total_reward": [1.0]},
+        progress={"env_steps": STOP},
+        rows={"env_steps": [STOP], "total_reward": [1.0]},
         release=True,
     )
     assert "1 done" in command("status", "figure_2")[1]
     path = next(pathlib.Path(runs.path(*key)).glob("rows-*"))
     path.write_bytes(path.read_bytes()[:-3])
     _, output, _ = command("status", "figure_2")
-    assert "6 missing" in output
+    assert f"{NUM_POINTS} missing" in output
     assert key[1] in output
     assert path.name in output
 
@@ -236,17 +239,14 @@ def test_best_as_json_is_json(command, storage):
     runs = files.open_storage(storage)
     for one in chosen.points:
         attempts.begin(runs, store.read(runs, one.trainer, one.id)).commit(
-            progress={"env_steps": 2_000_000},
-            rows={
-                "env_steps": [2_000_000],
-                "total_reward": [float(one.values["seed"])],
-            },
+            progress={"env_steps": STOP},
+            rows={"env_steps": [STOP], "total_reward": [float(one.values["seed"])]},
             release=True,
         )
     found = json.loads(command("best", "figure_2", "--format", "json")[1])
-    assert [one["method"] for one in found] == ["fixed", "BMG"]
-    assert {one["mean"] for one in found} == {0.5}
-    assert all(len(one["points"]) == 2 for one in found)
+    assert [one["method"] for one in found] == list(chosen.sweep.methods)
+    assert {one["mean"] for one in found} == {sum(SEEDS) / len(SEEDS)}
+    assert all(len(one["points"]) == len(SEEDS) for one in found)
 
 
 def test_the_command_is_a_module(storage):

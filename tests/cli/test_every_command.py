@@ -13,9 +13,10 @@ import pytest
 
 from bmg_sweeps import __main__, paths
 from bmg_sweeps.launching import checking
-from bmg_sweeps.sweep import loading
+from bmg_sweeps.sweep import choices, loading
 
 SCALES = ("smoke", "lite", "paper")
+FIGURE_2 = choices.choose("figure_2", choices.Choice())
 SKIPPED = {
     "smoke": "mini_imagenet_check, two_colors_check, two_colors_choices, "
     "two_colors_q_choices",
@@ -150,7 +151,7 @@ def test_list_as_json(run):
         "title": loading.load_sweep("figure_2").title,
         "trainer": "two_colors_actor_critic",
         "scales": ["smoke", "lite", "paper"],
-        "points": 6,
+        "points": len(FIGURE_2.points),
         "done": 0,
     }
     assert check["name"] == "mini_imagenet_check"
@@ -163,8 +164,8 @@ def test_show_as_json(run):
     assert found.keys() == {
         *("storage", "sweep", "title", "trainer", "scale", "stop", "counts", "points")
     }
-    assert found["counts"] == {"missing": 6}
-    assert found["stop"] == {"env_steps": 2_000_000}
+    assert found["counts"] == {"missing": len(FIGURE_2.points)}
+    assert found["stop"] == FIGURE_2.stop
     first = found["points"][0]
     assert first.keys() == {"id", "method", "values", "status"}
     assert first["values"]["seed"] == 0

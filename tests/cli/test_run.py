@@ -10,6 +10,7 @@ import pytest
 import toy_checkout
 
 from bmg_sweeps import __main__, paths
+from bmg_sweeps.cli import answers
 from bmg_sweeps.launching import checking
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices
@@ -52,11 +53,8 @@ def test_an_exception_goes_through_with_its_traceback(here, toy, capsys):
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert any(frame.filename == toy.__file__ for frame in frames)
     assert "error:" not in capsys.readouterr().err
-    failure = read().failure
-    assert (failure.type, failure.message, failure.tries) == (
-        "RuntimeError", "first", 1
-    )  # fmt: skip
-    assert not read().is_leased()
+    assert answers.failure(read()).startswith("failed: RuntimeError: first (toy_")
+    assert store.status(read(), {"env_steps": 60}) == "missing"  # A try is left.
 
 
 def test_a_point_that_has_failed_runs_when_it_is_named(here, toy, capsys):

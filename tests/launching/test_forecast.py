@@ -112,17 +112,35 @@ def test_a_launch_says_how_long_it_may_take(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(checking, "check", lambda *_, **__: None)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     runs = str(tmp_path / "runs")
-    chosen = choices.choose("figure_2", choices.Choice())
-    first = chosen.points[0]
-    attempts.begin(
-        files.open_storage(runs),
-        store.read(files.open_storage(runs), first.trainer, first.id),
-    ).commit(progress={"env_steps": 2_000_000, "hours": 0.3}, release=True)
-    words = ["launch", "figure_2", "--dry-run", "--storage", runs]
+    name = str(tmp_path / "mine.py")
+    (tmp_path / "mine.py").write_text(MINE)
+    first = choices.choose(name, choices.Choice()).points[0]
+    storage = files.open_storage(runs)
+    attempts.begin(storage, store.read(storage, first.trainer, first.id)).commit(
+        progress={"env_steps": 100, "hours": 0.3}, release=True
+    )
+    words = ["launch", name, "--dry-run", "--storage", runs]
     assert __main__.main(words) == 0
     output = capsys.readouterr().out
     # 5 points of 18 min, two at a time.
     assert "5 to run, of 2 structures, about 45 min (2 trials at a time)" in output
     assert __main__.main([*words, "--address", "auto"]) == 0
     output = capsys.readouterr().out
-    assert "about 1 h 30 min (if trials ran one by one)" in output
+    assert "about 3 h 18 min (if trials ran one by one)" in output
+
+
+MINE = """
+from bmg_sweeps.sweep import Scale, Select, Sweep, product
+
+SWEEP = Sweep(
+    title="Mine",
+    trainer="two_colors_actor_critic",
+    scales={
+        "smoke": Scale(
+            product(inner_steps=(1, 3, 5, 7), seed=range(3)), stop={"env_steps": 100}
+        )
+    },
+    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 1}),
+    methods={},
+)
+"""
