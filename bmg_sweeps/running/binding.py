@@ -1,8 +1,6 @@
 """A trainer by its name, and a point's gin text bound to the trainer's `Config`."""
 
-import functools
 import importlib
-import types
 from typing import Any
 
 import gin
@@ -17,12 +15,12 @@ def load(name: str) -> contract.Trainer:
         name: of a module in trainers/.
 
     Returns:
-        The trainer; the same one as long as its module is the same.
+        The trainer, of the functions that its module has now.
 
     Raises:
         UserError: the module lacks a part of the contract.
     """
-    return _resolved(name, importlib.import_module(f"trainers.{name}"))
+    return contract.resolve(name, importlib.import_module(f"trainers.{name}"))
 
 
 def bind(name: str, gin_text: str) -> tuple[contract.Trainer, Any]:
@@ -53,8 +51,3 @@ def bind(name: str, gin_text: str) -> tuple[contract.Trainer, Any]:
     ranges.check(config)
     trainer.check(config)
     return trainer, config
-
-
-@functools.cache
-def _resolved(name: str, module: types.ModuleType) -> contract.Trainer:
-    return contract.resolve(name, module)

@@ -15,7 +15,7 @@ import numpy as np
 
 from bmg_sweeps.trainer import contract
 
-_SHARE = 0.8  # Of a device's memory that a pack may plan to fill.
+MAX_MEMORY_SHARE = 0.8  # A pack plans to fill at most this share of a device.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ def fitting_width(single: Programs, device: Any) -> int:
     """
     statistics = device.memory_stats() or {}
     limit = statistics.get("bytes_limit", 0)
-    free = _SHARE * limit - statistics.get("bytes_in_use", 0)
+    free = MAX_MEMORY_SHARE * limit - statistics.get("bytes_in_use", 0)
     return max(1, int(free // max(single.num_bytes, 1)))
 
 

@@ -5,7 +5,6 @@ import types
 import pytest
 
 from bmg_sweeps import errors
-from bmg_sweeps.running import binding
 from bmg_sweeps.trainer import contract
 
 REQUIRED = ("Config", "init", "train", "progress")
@@ -43,8 +42,3 @@ def test_what_a_module_must_have_is_named(name):
 def test_what_is_no_function_is_refused(name):
     with pytest.raises(errors.UserError, match=f"has no {name}; expected {name}"):
         contract.resolve("mine", module(**{name: 3}))
-
-
-@pytest.mark.usefixtures("toy")
-def test_a_trainer_is_resolved_once():
-    assert binding.load("toy_trainer") is binding.load("toy_trainer")
