@@ -159,7 +159,7 @@ class _Trial(NamedTuple):
         for table in tables:
             table.pop("training_seconds", None)
         state = store.state(self.storage, record)
-        return Outcome(state, tables, record.provenance["compilations"])
+        return Outcome(state, tables, record.provenance.compilations)
 
 
 def _text(trainer: str, config: Any) -> str:

@@ -53,7 +53,7 @@ def run(
         stop = formatting.amounts(chosen.stop)
         answers.say(f"point {found.id}: done already, trained to {stop}")
         return 0
-    checking.check([found], data=data)
+    checking.check([found], [chosen], data=data, lets_fail=True)
     files.check_writable(storage)
     from bmg_sweeps.running import work_unit
 

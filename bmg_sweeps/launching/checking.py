@@ -15,6 +15,7 @@ def check(
     points: Sequence[point.Point],
     chosen: Sequence[choices.Chosen] = (),
     data: str | None = None,
+    lets_fail: bool = False,
 ) -> None:
     """Holds points, their trainers and sweeps to what they must be, in a child process.
 
@@ -23,8 +24,9 @@ def check(
     Args:
         points: that are about to be run.
         chosen: their sweeps, whose axes and columns are looked up in the trainers.
-            Without any, nothing is traced: who debugs a trainer wants to see it fail.
         data: folder of data sets; None is what the environment names.
+        lets_fail: whether a trainer that fails in tracing is let through, so that
+            a debugger can stop where it does.
 
     Raises:
         UserError: a point has a value that its trainer refuses, a trainer breaks its
@@ -34,9 +36,9 @@ def check(
         return
     request = {
         "points": [(p.trainer, p.gin_text()) for p in points],
-        "examples": examples({"trainer": p.trainer} | p.values for p in points)
-        if chosen
-        else [],
+        "examples": []
+        if lets_fail
+        else examples({"trainer": p.trainer} | p.values for p in points),
         "sweeps": [_names(one) for one in chosen],
     }
     child = subprocess.run(

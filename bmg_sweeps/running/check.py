@@ -73,7 +73,7 @@ def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Pro
     try:
         examples = [_outline(sweep["trainer"], t, outlines) for t in sweep["examples"]]
     except Exception:
-        return  # An example that is to run has been refused before.
+        return  # An example is refused before, unless it is to be seen failing.
     axes = {axis for example in examples for axis in example.axes} | {"hours"}
     rows = {column for example in examples for column in example.rows}
     validation, test = (

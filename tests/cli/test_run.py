@@ -92,7 +92,7 @@ def test_the_folder_of_data_sets_is_handed_on(here, toy, monkeypatch):
     monkeypatch.delenv(paths.DATA_VARIABLE, raising=False)
     (here / "data").mkdir()
     asked, checked, init = [], [], toy.init
-    monkeypatch.setattr(checking, "check", lambda points, data: checked.append(data))
+    monkeypatch.setattr(checking, "check", lambda *_, data, **__: checked.append(data))
     monkeypatch.setattr("bmg_sweeps.running.programs._COMPILED", {})
 
     def noting(*arguments):

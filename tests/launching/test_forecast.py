@@ -122,8 +122,8 @@ def test_a_launch_says_how_long_it_may_take(tmp_path, monkeypatch, capsys):
     words = ["launch", name, "--dry-run", "--storage", runs]
     assert __main__.main(words) == 0
     output = capsys.readouterr().out
-    # 5 points of 18 min, two at a time.
-    assert "5 to run, of 2 structures, about 45 min (2 trials at a time)" in output
+    # 11 points of 18 min, two at a time.
+    assert "11 to run, of 4 structures, about 1 h 39 min (2 trials at a time)" in output
     assert __main__.main([*words, "--address", "auto"]) == 0
     output = capsys.readouterr().out
     assert "about 3 h 18 min (if trials ran one by one)" in output
