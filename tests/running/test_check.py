@@ -91,6 +91,10 @@ RAISING = {
         "the program needs nan_at before it is compiled; expected the field declared wi"
         "th structure()",
     ),
+    "an import that fails": (
+        ("import gin\n", "import gin\nimport no_width\n"),
+        "ModuleNotFoundError: No module named 'no_width'",
+    ),
     "an exception": (
         ("env_steps = state.env_steps + 1", "env_steps = state.env_steps + None"),
         "TypeError: unsupported operand type(s) for +: 'DynamicJaxprTracer' and 'NoneTy"
