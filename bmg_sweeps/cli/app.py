@@ -68,7 +68,7 @@ COMMANDS = (
 def app(context: click.Context) -> None:
     """Meta-learning sweeps: declare a grid, launch it, select per budget, rerun."""
     if context.invoked_subcommand is None:
-        names = ", ".join(context.command.list_commands(context))
+        names = ", ".join(command.name or "" for command in COMMANDS)
         context.fail(f"a command is required; expected one of: {names}")
 
 

@@ -346,7 +346,7 @@ def _folded(rows: Sequence[Sequence[str]], place: int) -> list[Sequence[str]]:
         return list(rows)
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     room = shutil.get_terminal_size().columns - sum(widths) + widths[place]
-    folded = []
+    folded: list[Sequence[str]] = []
     for row in rows:
         first, *others = textwrap.wrap(row[place], max(room, MIN_FOLDED))
         folded.append((*row[:place], first, *row[place + 1 :]))

@@ -64,7 +64,8 @@ def check(config: Any) -> None:
             expected.
         TypeError: an annotation has a bound that is not checked here.
     """
-    for field, markers in of(type(config)).items():
+    config_type: Any = type(config)
+    for field, markers in of(config_type).items():
         value = getattr(config, field)
         for marker in markers:
             if not _holds(marker, value):

@@ -114,8 +114,9 @@ def _field(
 def _type(annotation: ast.expr, aliases: dict[str, ast.expr]) -> str:
     """Reads an annotation; of Annotated[int, Ge(1)] and its aliases the type is int."""
     if isinstance(annotation, ast.Subscript):
-        if _last_name(annotation.value) == "Annotated":
-            return _type(annotation.slice.elts[0], aliases)
+        inner = annotation.slice
+        if _last_name(annotation.value) == "Annotated" and isinstance(inner, ast.Tuple):
+            return _type(inner.elts[0], aliases)
     elif (name := _last_name(annotation)) in aliases:
         return _type(aliases[name], {})
     elif typing.get_origin(vars(ranges).get(name)) is Annotated:
