@@ -47,10 +47,10 @@ CHARACTERS = (
 _SEED = 0  # Of the split and of all that is drawn below.
 _DETAIL = 2  # Pixels along each side of which one is made.
 _GLYPH_SIZE = 20 * _DETAIL  # The longer side of a glyph that is not yet moved.
-_MOST_TURN = np.deg2rad(12)
-_MOST_SHEAR = 0.15
+MAX_TURN = np.deg2rad(12)
+MAX_SHEAR = 0.15
 _SCALES = 0.8, 1.15
-_MOST_SHIFT = 2 * _DETAIL
+MAX_SHIFT = 2 * _DETAIL
 
 
 def source(folder: pathlib.Path | None) -> sources.Source:
@@ -118,10 +118,10 @@ def _glyph(path: pathlib.Path, character: str) -> Image.Image:
 
 def _moved(image: Image.Image, rng: np.random.Generator) -> Image.Image:
     """Turns, shears, scales and shifts an image, and makes it small."""
-    turn = rng.uniform(-_MOST_TURN, _MOST_TURN)
-    shear = rng.uniform(-_MOST_SHEAR, _MOST_SHEAR)
+    turn = rng.uniform(-MAX_TURN, MAX_TURN)
+    shear = rng.uniform(-MAX_SHEAR, MAX_SHEAR)
     scale = rng.uniform(*_SCALES)
-    shift = rng.uniform(-_MOST_SHIFT, _MOST_SHIFT, 2)
+    shift = rng.uniform(-MAX_SHIFT, MAX_SHIFT, 2)
     rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     # Pillow wants the map from a place in the result to one in the image.
     matrix = np.linalg.inv(scale * rotation @ np.array([[1, shear], [0, 1]]))

@@ -23,8 +23,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bmg_sweeps.tasks import mini_imagenet_forms as forms
-from bmg_sweeps.tasks import sources
+from bmg_sweeps.tasks import mini_imagenet_forms, sources
 
 OWN_NAMES = ("miniimagenet",)
 
@@ -54,7 +53,7 @@ def source(folder: pathlib.Path | None) -> sources.Source:
     found = [
         (root, form, inputs)
         for root in sources.candidates("mini_imagenet", folder, OWN_NAMES)
-        for form in forms.ALL
+        for form in mini_imagenet_forms.ALL
         if (inputs := form.inputs(root))
     ]
     if not found:
@@ -84,7 +83,7 @@ def source(folder: pathlib.Path | None) -> sources.Source:
     )
 
 
-def _files(inputs: forms.Inputs) -> Iterator[pathlib.Path]:
+def _files(inputs: mini_imagenet_forms.Inputs) -> Iterator[pathlib.Path]:
     for path in dict.fromkeys(path for paths in inputs.values() for path in paths):
         if path.is_dir():
             yield from sources.files_below(path)
@@ -93,7 +92,7 @@ def _files(inputs: forms.Inputs) -> Iterator[pathlib.Path]:
 
 
 def _contents(
-    where: str, classes: dict[str, forms.Class], num_classes: int
+    where: str, classes: dict[str, mini_imagenet_forms.Class], num_classes: int
 ) -> sources.Contents:
     """Puts the classes of a split in order, and checks that all is there."""
     sources.check_count(where, len(classes), num_classes, "class")
@@ -103,6 +102,12 @@ def _contents(
     names = tuple(sorted(classes))
     return sources.Contents(
         names,
-        (len(names), EXPECTED.num_images, forms.SIZE, forms.SIZE, forms.CHANNELS),
+        (
+            len(names),
+            EXPECTED.num_images,
+            mini_imagenet_forms.SIZE,
+            mini_imagenet_forms.SIZE,
+            mini_imagenet_forms.CHANNELS,
+        ),
         lambda index: classes[names[index]].decode(),
     )

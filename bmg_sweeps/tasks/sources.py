@@ -20,8 +20,8 @@ from bmg_sweeps import errors, formatting
 
 SPLITS = ("train", "validation", "test")
 
-_MOST_NPZ_BYTES = 1 << 30  # Ten times what an .npz of a data set here unpacks to.
-_MOST_NAMES = 5  # Of the entries of a folder that an error lists.
+MAX_NPZ_BYTES = 1 << 30  # Ten times what an .npz of a data set here unpacks to.
+MAX_NAMES = 5  # An error lists so many entries of a folder.
 
 
 class Contents(NamedTuple):
@@ -48,8 +48,8 @@ def refused(where: object, problem: str) -> errors.UserError:
 def entries(folder: pathlib.Path) -> str:
     """Lists the first few names in a folder, for an error message."""
     names = sorted(path.name for path in listed(folder))
-    more = [f"… ({len(names):,} in all)"] if len(names) > _MOST_NAMES else []
-    return ", ".join(names[:_MOST_NAMES] + more) or "nothing"
+    more = [f"… ({len(names):,} in all)"] if len(names) > MAX_NAMES else []
+    return ", ".join(names[:MAX_NAMES] + more) or "nothing"
 
 
 def listed(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -127,8 +127,8 @@ def read_npz(path: pathlib.Path, dtypes: dict[str, str]) -> dict[str, np.ndarray
     try:
         with zipfile.ZipFile(path) as file:
             size = sum(member.file_size for member in file.infolist())
-        if size > _MOST_NPZ_BYTES:
-            raise ValueError(f"{size:,} bytes inside, at most {_MOST_NPZ_BYTES:,}")
+        if size > MAX_NPZ_BYTES:
+            raise ValueError(f"{size:,} bytes inside, at most {MAX_NPZ_BYTES:,}")
         with np.load(path, allow_pickle=False) as file:
             missing = [key for key in dtypes if key not in file]
             arrays = {key: np.asarray(file[key]) for key in dtypes if not missing}

@@ -18,6 +18,6 @@ beside a launch by the process of `__main__`, and `workspace` shows it.
 
 from bmg_sweeps.tracking.exporting import export
 from bmg_sweeps.tracking.follow import following
-from bmg_sweeps.tracking.workspace import save as save_workspace
+from bmg_sweeps.tracking.workspace import save_workspace
 
 __all__ = ["export", "following", "save_workspace"]

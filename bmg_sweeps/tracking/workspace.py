@@ -43,7 +43,7 @@ def workspace(chosen: Chosen, entity: str, project: str) -> Any:
     )
 
 
-def save(storage: files.Storage, chosen: Sequence[Chosen]) -> list[str]:
+def save_workspace(storage: files.Storage, chosen: Sequence[Chosen]) -> list[str]:
     """Saves the workspace of each sweep, in place of what was saved before.
 
     Args:

@@ -18,7 +18,7 @@ from bmg_sweeps.running import pack
 KEY = ("trainer", "0123456789ab")
 STOP = {"env_steps": 100}
 ROWS = {"env_steps": [10, 20], "total_reward": [0.5, None]}
-MOST_SECONDS = 8.0  # Until a storage that cannot be used is an error.
+MAX_SECONDS = 8.0  # Until a storage that cannot be used is an error.
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +228,7 @@ def assert_one_line_soon(capsys, uri, reason):
     assert reason in line
     with pytest.raises(errors.UserError, match=reason):
         files.check_writable(files.open_storage(uri))
-    assert time.monotonic() - began < MOST_SECONDS
+    assert time.monotonic() - began < MAX_SECONDS
 
 
 def test_a_missing_bucket_is_one_line(storage, capsys):
@@ -273,4 +273,4 @@ def test_an_endpoint_that_never_answers_is_given_up(credentials, monkeypatch):
         began = time.monotonic()
         with pytest.raises(files.StorageError, match="FSTimeoutError"):
             files.check_writable(storage)
-        assert time.monotonic() - began < MOST_SECONDS
+        assert time.monotonic() - began < MAX_SECONDS

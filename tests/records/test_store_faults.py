@@ -25,7 +25,7 @@ from bmg_sweeps.records import attempts, files, leases, store
 from bmg_sweeps.running import pack
 
 FEW_AND_ALL = ["few", pytest.param("all", marks=pytest.mark.faults)]
-MOST_FILES = 7  # Two commits of state and rows, two manifests, the gin text.
+MAX_FILES = 7  # Two commits of state and rows, two manifests, the gin text.
 RUNS_CHUNKS = 6
 
 
@@ -145,7 +145,7 @@ class Bench:
         )  # Of a longer stop rule, say.
         names = [path.name for path in self.folder(point_id, storage).iterdir()]
         assert not [name for name in names if name.startswith(".")], (fault, names)
-        assert len(names) <= MOST_FILES, (fault, names)
+        assert len(names) <= MAX_FILES, (fault, names)
 
     def tally(self):
         """Says in one line what all the faults did."""
