@@ -251,6 +251,39 @@ def with_tests(
     return dataclasses.replace(result, best=best, best_by=best_by)
 
 
+def on_fresh_seeds(
+    chosen: Chosen, scores: Sequence[Score], seeds: Sequence[int]
+) -> tuple[Point, ...]:
+    """Makes the points that run selected configurations again on fresh seeds.
+
+    Args:
+        chosen: the sweep that they were selected from.
+        scores: of the configurations.
+        seeds: that none of the sweep's points has.
+
+    Returns:
+        Each configuration with each seed, on all tasks that it was selected on.
+
+    Raises:
+        UserError: a seed was used in the selection, or the first field that scores
+            are averaged over is no seed.
+    """
+    field = chosen.sweep.select.over[0]
+    used = {p.values[field] for p in chosen.points}
+    if not all(type(value) is int for value in used):
+        raise errors.UserError(
+            f"--seeds: expected a sweep whose select.over begins with its seed; "
+            f"{chosen.name} begins with {field!r}"
+        )
+    if again := [seed for seed in seeds if seed in used]:
+        raise errors.UserError(
+            f"--seeds: {field} {again[0]} was used in the selection; expected fresh "
+            f"ones"
+        )
+    points = [p.replaced(**{field: n}) for s in scores for n in seeds for p in s.points]
+    return tuple({p.id: p for p in points}.values())
+
+
 def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
     """Writes a selected configuration as values that JSON has."""
     return {

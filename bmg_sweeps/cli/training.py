@@ -54,27 +54,19 @@ def rerun(options: argparse.Namespace) -> int:
     chosen = choices.choose(options.sweep, choice)
     trained = readings.load(options.storage, chosen)
     scores = asking.selected(options, chosen, trained)
-    axis = scores[0].axis
-    old = {p.id for s in scores for p in s.points}
-    fresh = [
-        p.replaced(seed=seed)
-        for p in (s.points[0] for s in scores)
-        for seed in options.seeds
-    ]
-    if known := [p for p in fresh if p.id in old]:
-        raise errors.UserError(
-            f"--seeds: seed {known[0].values['seed']} was used in the selection; "
-            f"expected fresh ones"
-        )
-    amount = scores[0].budget
+    axis, amount = scores[0].axis, scores[0].budget
     again = dataclasses.replace(
-        chosen, points=tuple(fresh), stop={axis: amount}, choice=asking.choice(options)
+        chosen,
+        points=selection.on_fresh_seeds(chosen, scores, options.seeds),
+        stop={axis: amount},
+        choice=asking.choice(options),
     )
     code = _launch(options, [again], say_report=False)
     if options.dry_run:
         return code
     trained_again = readings.load(options.storage, again)
     result = selection.select(chosen.sweep, trained_again, axis, [amount])
+    result = selection.with_tests(options.storage, chosen.sweep, trained_again, result)
     from bmg_sweeps.reporting import report, tables
 
     tables.text([report.comparison(chosen, scores, result)], asking.CONSOLE)

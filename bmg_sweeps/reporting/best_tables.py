@@ -99,7 +99,10 @@ def _best_row(chosen, result, best: selection.Score, others) -> tuple[Cell, ...]
     ]
     if chosen.sweep.select.test:
         row.append(best.test or "–")
-    row += [str(len(best.points)), f"{considered} / {considered + left_out}"]
+    over = chosen.sweep.select.over
+    is_product = len(over) > 1
+    runs = estimates.counted(over, best.points) if is_product else len(best.points)
+    row += [str(runs), f"{considered} / {considered + left_out}"]
     if others:
         found = [a for a in others if (a.budget, a.method) == at]
         ours = best.test or best.estimate

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bmg_sweeps.analysis import readings
+from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import curves, published
@@ -120,20 +120,23 @@ def _best_ids(result: Selection) -> list[str]:
 
 def _configuration(chosen: Chosen, members: Sequence[Trained]) -> dict[str, Any]:
     """Says what a configuration is, and how many of its seeds there are."""
-    values = members[0].point.configuration(chosen.sweep.select.over).values
-    seeds = chosen.sweep.select.over[0]
-    asked = {one.point.values[seeds] for one in members}
-    found = {one.point.values[seeds] for one in members if _has_rows(one)}
-    count = f"{len(found)} of {len(asked)}" if found != asked else str(len(asked))
+    over = chosen.sweep.select.over
+    values = members[0].point.configuration(over).values
+    asked = {one.point.values[over[0]] for one in members}
+    found = {one.point.values[over[0]] for one in _drawn(over, members)}
+    count = estimates.counted(over, [one.point for one in members])
     return {
         "method": grid.method_of(chosen.sweep, values),
         "label": grid.describe(chosen.sweep, values),
-        "seeds": f"{count} {seeds}{'s' if len(asked) > 1 else ''}",
+        "seeds": count if found == asked else f"{len(found)} of {count}",
     }
 
 
-def _has_rows(one: Trained) -> bool:
-    return bool(one.rows) and not one.record.damage
+def _drawn(over: Sequence[str], members: Sequence[Trained]) -> list[Trained]:
+    """Keeps the seeds of which every run has rows: the others' means would differ."""
+    without = [one for one in members if not one.rows or one.record.damage]
+    partial = {one.point.values[over[0]] for one in without}
+    return [one for one in members if one.point.values[over[0]] not in partial]
 
 
 def _most(num: int, num_best: int, charts: int, rule: grid.Select, trained) -> int:
@@ -154,7 +157,8 @@ def _line(
     pool: dict[tuple, int],
 ) -> list | None:
     """Averages a column over seeds; None where there is nothing to draw."""
-    members = [one for one in members if _has_rows(one)]
+    over = chosen.sweep.select.over
+    members = _drawn(over, members)
     widths = {one.record.provenance.get("pack_width", 1) for one in members}
     is_timed = any(map(readings.is_timed, (axis, panel.metric)))
     if not members or (is_timed and widths != {1}):
@@ -171,25 +175,15 @@ def _line(
     amounts, values = curves.curve(members, axis, panel.metric, between, most)
     if not np.isfinite(values).any():
         return None
-    of_seeds = _of_seeds(chosen, members, values)
+    mean, deviation = curves.over_seeds(over, members, values)
     place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
-    line = [place, _rounded(of_seeds.mean(axis=0), 5)]
+    line = [place, _rounded(mean, 5)]
     if panel.to:
         _, others = curves.curve(members, axis, panel.to, between, most)
-        of_seeds = _of_seeds(chosen, members, others)
-        line.append(_rounded(of_seeds.mean(axis=0), 5))
-    elif len(of_seeds) > 1:
-        line.append(_rounded(of_seeds.std(axis=0, ddof=1), 3))
+        line.append(_rounded(curves.over_seeds(over, members, others)[0], 5))
+    elif deviation is not None:
+        line.append(_rounded(deviation, 3))
     return line
-
-
-def _of_seeds(chosen: Chosen, members: Sequence[Trained], values: np.ndarray):
-    """Averages the runs of each seed, [S, T]."""
-    by_seed: dict[Any, list[np.ndarray]] = {}
-    for one, row in zip(members, values, strict=True):
-        seed = one.point.values[chosen.sweep.select.over[0]]
-        by_seed.setdefault(seed, []).append(row)
-    return np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
 
 
 def _window(chosen: Chosen, panel: display.Curve) -> tuple[float, float]:

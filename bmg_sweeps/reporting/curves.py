@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmg_sweeps.analysis import readings
+from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.sweep import display, grid
@@ -69,6 +69,25 @@ def curve(
     ]
     # None becomes NaN, which is not drawn.
     return amounts, np.array(values, dtype=float).reshape(len(members), len(amounts))
+
+
+def over_seeds(
+    over: Sequence[str], members: Sequence[Trained], values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Averages each seed's runs, then takes mean and deviation over seeds.
+
+    Args:
+        over: fields that are averaged over, the seed first.
+        members: the S runs.
+        values: [S, T], such as `curve` returns.
+
+    Returns:
+        Mean [T], and sample standard deviation [T]; None with one seed.
+    """
+    points = [one.point for one in members]
+    by_seed = np.array([*estimates.by_seed(over, points, values).values()])
+    deviation = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else None
+    return by_seed.mean(axis=0), deviation
 
 
 def attained(

@@ -17,8 +17,7 @@ from bmg_sweeps.sweep.choices import Chosen
 matplotlib.use("Agg")  # No window: the file is all that is wanted.
 from matplotlib import pyplot
 
-from bmg_sweeps import formatting
-from bmg_sweeps.analysis import readings
+from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.sweep import display
 
 # Okabe and Ito's colors, which the color-blind can tell apart.
@@ -57,8 +56,9 @@ def draw(
         for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
             members = [by_id[p.id] for p in score.points]
             name = grid.name(sweep, score.configuration.values)
-            label = f"{name}, {formatting.counted(len(members), 'seed')}"
-            _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
+            label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
+            style = style | {"label": label}
+            _draw_line(panel, chosen, result.axis, curve, members, style)
         panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
         panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
         panel.grid(alpha=0.3)
@@ -129,21 +129,21 @@ def _draw_best(panel, chosen, results, shown: display.Best) -> None:
         panel.legend(fontsize=7)
 
 
-def _draw_line(panel, axis: str, shown, stop, members, style, label) -> None:
-    end = min(shown.until or np.inf, stop.get(axis, np.inf))
+def _draw_line(panel, chosen: Chosen, axis: str, shown, members, style) -> None:
+    """Draws mean and deviation over seeds; or the range between two means."""
+    over, color = chosen.sweep.select.over, style["color"]
+    end = min(shown.until or np.inf, chosen.stop.get(axis, np.inf))
     begin = end - shown.last if shown.last else 0.0
     amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
-    mean, color = values.mean(axis=0), style["color"]
+    mean, deviation = curves.over_seeds(over, members, values)
     if shown.to:
         _, others = curves.curve(members, axis, shown.to, (begin, end))
-        panel.fill_between(
-            amounts, mean, others.mean(axis=0), color=color, alpha=0.3, label=label
-        )
-        panel.plot(amounts, mean, **style, linewidth=0.8)
+        other, _ = curves.over_seeds(over, members, others)
+        area = {"color": color, "alpha": 0.3, "label": style["label"]}
+        panel.fill_between(amounts, mean, other, **area)
+        panel.plot(amounts, mean, **style | {"label": None}, linewidth=0.8)
         return
-    panel.plot(amounts, mean, **style, label=label, linewidth=1.5)
-    if len(members) > 1:
-        deviation = values.std(axis=0, ddof=1)
-        panel.fill_between(
-            amounts, mean - deviation, mean + deviation, color=color, alpha=0.2
-        )
+    panel.plot(amounts, mean, **style, linewidth=1.5)
+    if deviation is not None:
+        low, high = mean - deviation, mean + deviation
+        panel.fill_between(amounts, low, high, color=color, alpha=0.2)

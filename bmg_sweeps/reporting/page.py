@@ -193,11 +193,6 @@ def _devices(trained: Sequence[Trained]) -> list[str]:
     return sorted({device for one in trained for device in one.record.devices})
 
 
-def _seeds(chosen: Chosen) -> list[Any]:
-    field = chosen.sweep.select.over[0]
-    return sorted({p.values[field] for p in chosen.points})
-
-
 def _facts(
     chosen: Chosen,
     trained: Sequence[Trained],
@@ -205,15 +200,12 @@ def _facts(
     said: Mapping[str, str],
 ) -> list[tuple[str, str]]:
     """What a reader has to know before any number."""
-    seeds = _seeds(chosen)
+    over = report.averaged_over(chosen)
     done = sum(status == "done" for status in statuses.values())
     return [
         ("scale", said.get("scale", chosen.choice.scale)),
         ("trained to", _amounts(chosen.stop)),
-        (
-            f"{chosen.sweep.select.over[0]}s",
-            f"{formatting.ranges(seeds)} ({len(seeds)})",
-        ),
+        *((name, f"{values} ({number})") for name, values, number in over),
         ("device", ", ".join(_devices(trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
@@ -336,14 +328,15 @@ def _waiting_table(
                 grid.describe(chosen.sweep, values),
                 str(states.count("missing")),
                 str(states.count("running")),
-                formatting.ranges(
-                    sorted({one.point.values[rule.over[0]] for one in members})
+                *(
+                    formatting.ranges(sorted({one.point.values[f] for one in members}))
+                    for f in rule.over
                 ),
                 f"{tables.amount(furthest)} {rule.axis}" if furthest else "–",
             )
         )
-    columns = ("method", "configuration", "missing", "running", f"{rule.over[0]}s",
-               "furthest")  # fmt: skip
+    seeds = (f"{field}s" for field in rule.over)
+    columns = ("method", "configuration", "missing", "running", *seeds, "furthest")
     return Table("Points that are missing or running", columns, tuple(rows))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import (
@@ -72,34 +72,50 @@ def comparison(
 
     Args:
         chosen: the sweep.
-        before: what was selected.
-        after: the same configurations, scored on the fresh seeds.
+        before: what was selected, with tests.
+        after: the same configurations on the fresh seeds, with tests.
 
     Returns:
-        One row for each configuration.
+        One row for each configuration, of tests where the sweep has any.
     """
-    again = {score.configuration.id: score for score in after.scores}
+    rule = chosen.sweep.select
+    again = {score.configuration.id: score for score in after.best}
     missing = {one.configuration.id: one.reason for one in after.left_out}
+    side = ("validation",) if rule.test else ()
     rows = []
     for score in before:
         key = score.configuration.id
+        without = (missing.get(key), *("–" for _ in side), "–")
         rows.append(
             (
                 score.method,
                 grid.describe(chosen.sweep, score.configuration.values),
-                score.estimate,
-                str(len(score.points)),
-                again[key].estimate if key in again else missing[key],
-                str(len(again[key].points)) if key in again else "–",
+                *_attained(rule, score),
+                *(_attained(rule, again[key]) if key in again else without),
             )
         )
-    metric, axis = chosen.sweep.select.metric, before[0].axis
+    budget = f"{tables.amount(before[0].budget)} {before[0].axis}"
+    seeds = f"{rule.over[0]}s"
     return Table(
-        title=f"{metric} at {tables.amount(before[0].budget)} {axis}",
-        columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
+        title=f"{rule.test or rule.metric} at {budget}",
+        columns=(
+            *("method", "selected", "then", *side, seeds),
+            *(f"on fresh {seeds}", *side, seeds),
+        ),
         rows=tuple(rows),
+        notes=(f"Beside it, validation: {rule.metric}, which decided.",)
+        if rule.test
+        else (),
         about=_about(chosen, ()),
     )
+
+
+def _attained(rule: grid.Select, score: selection.Score) -> tuple[tables.Cell, ...]:
+    """A configuration's number, validation beside a test, and the number of runs."""
+    numbers = (score.test or "–", score.estimate) if rule.test else (score.estimate,)
+    seeds = len({p.values[rule.over[0]] for p in score.points})
+    runs = estimates.counted(rule.over, score.points)
+    return (*numbers, str(seeds) if len(rule.over) == 1 else runs)
 
 
 def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
@@ -111,9 +127,9 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
 
     Returns:
         Columns for method, configuration as tables describe it, each tuned field, axis,
-        budget, mean and deviation of the metric, number of points, whether it is the
-        method's best there, and if so, mean and deviation of the test, and what is
-        published of the method's best there.
+        budget, mean and deviation of the metric, number of points (and of seeds and
+        tasks, where there are both), whether it is the method's best there, and if so,
+        mean and deviation of the test, and what is published of the method's best.
     """
     sweep = chosen.sweep
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
@@ -121,7 +137,9 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
     writer = csv.writer(buffer)
     metric, test = sweep.select.metric, sweep.select.test
     head = ("method", "configuration", *fields)
-    head += ("axis", "budget", metric, "deviation", "points", "is_best")
+    over = sweep.select.over if len(sweep.select.over) > 1 else ()
+    head += ("axis", "budget", metric, "deviation", "points")
+    head += (*(f"{field}s" for field in over), "is_best")
     head += (test, "test_deviation") if test else ()
     others = {a: published.best(chosen, a) for a in (r.axis for r in results)}
     if any(others.values()):
@@ -141,7 +159,8 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
             row = (score.method, described, *cells, score.axis, *numbers)
             tested = chosen_one.test if is_best else None
             tail = dataclasses.astuple(tested) if tested else ("", "")
-            row += (len(score.points), is_best, *(tail if test else ()))
+            runs = [len({p.values[field] for p in score.points}) for field in over]
+            row += (len(score.points), *runs, is_best, *(tail if test else ()))
             beside = _published(others[score.axis], score) if is_best else ("", "", "")
             writer.writerow(row + (beside if any(others.values()) else ()))
     return buffer.getvalue()
@@ -161,16 +180,32 @@ def _published(
 
 def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
     """Says what the numbers of every table are numbers of."""
-    sweep, over = chosen.sweep, chosen.sweep.select.over[0]
-    seeds = formatting.ranges(sorted({p.values[over] for p in chosen.points}))
+    sweep = chosen.sweep
     devices = sorted({d for t in trained for d in t.record.devices})
     shown = []
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
         shown.append(f"{symbol.text} {'/'.join(values)}")
     stop = ", ".join(f"{tables.amount(n)} {axis}" for axis, n in chosen.stop.items())
-    parts = [f"scale {chosen.choice.scale}", *shown, f"{over}s {seeds}"]
+    runs = [f"{name} {text}" for name, text, _ in averaged_over(chosen)]
+    parts = [f"scale {chosen.choice.scale}", *shown, *runs]
     return "; ".join([*parts, f"trained to {stop}", *devices])
+
+
+def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
+    """Says which seeds, and tasks if there are several, the numbers are means over.
+
+    Args:
+        chosen: the sweep and its points.
+
+    Returns:
+        For each field its name in the plural, its values, and how many they are.
+    """
+    found = []
+    for field in chosen.sweep.select.over:
+        values = sorted({p.values[field] for p in chosen.points})
+        found.append((f"{field}s", formatting.ranges(values), len(values)))
+    return found
 
 
 def _scores_table(chosen: Chosen, result: Selection) -> Table:
