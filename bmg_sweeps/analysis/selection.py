@@ -179,34 +179,6 @@ def read_column(
     return next(filter(None, reasons), None) or values
 
 
-def at_budgets(
-    chosen: Chosen, trained: Sequence[readings.Trained]
-) -> dict[str, Selection]:
-    """Selects at each of a sweep's budgets, as its reports do.
-
-    Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-
-    Returns:
-        As `select`, by axis.
-    """
-    return {
-        axis: select(chosen.sweep, trained, axis, amounts)
-        for axis, amounts in budgets(chosen.sweep.select, chosen.stop).items()
-    }
-
-
-def tested(
-    storage: files.Storage, chosen: Chosen, trained: Sequence[readings.Trained]
-) -> list[Selection]:
-    """Selects on every axis as `at_budgets` does, then reads tests as `with_tests`."""
-    return [
-        with_tests(storage, chosen.sweep, trained, result)
-        for result in at_budgets(chosen, trained).values()
-    ]
-
-
 def with_tests(
     storage: files.Storage,
     sweep: grid.Sweep,
@@ -229,9 +201,7 @@ def with_tests(
         return result
     records = {one.point.id: one.record for one in trained}
     # The same configuration may be the best at many budgets.
-    tests = functools.cache(
-        lambda point_id: readings._tests(storage, records[point_id])
-    )
+    tests = functools.cache(lambda point_id: readings.tests(storage, records[point_id]))
 
     def tested(score: Score) -> Score:
         tables = [tests(p.id) for p in score.points]

@@ -6,7 +6,7 @@ import shlex
 import rich.console
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import store
 from bmg_sweeps.sweep import choices, grid, loading
@@ -54,28 +54,28 @@ def find(chosen: choices.Chosen, point_id: str) -> Point:
     return found[0]
 
 
-def selected(options, chosen, trained) -> list[selection.Score]:
+def selected(options, chosen: choices.Chosen) -> results.Results:
     """Selects at the budget that was asked for, or at the last one."""
     axis, amount = _budget(options, chosen)
     budget = f"budget {formatting.amounts({axis: amount})}"
-    furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
+    found = results.load(options.storage, chosen, {axis: [amount]})
+    reached = (one.record.progress.get(axis, 0) for one in found.trained)
+    furthest = max(reached, default=0)
     if amount > furthest:
         raise errors.UserError(
             f"{budget}: expected at most {formatting.amount(furthest)}, the furthest "
             f"that a point has trained"
         )
-    result = selection.select(chosen.sweep, trained, axis, [amount])
-    if result.refused:
-        raise errors.UserError(f"{budget}: {result.refused}")
-    if not result.best:
-        one = result.left_out[0]
+    if found.first.refused:
+        raise errors.UserError(f"{budget}: {found.first.refused}")
+    if not found.first.best:
+        one = found.first.left_out[0]
         raise errors.UserError(
             f"{budget}: no configuration is complete there; "
             f"{grid.name(chosen.sweep, one.configuration.values)}, "
             f"{one.reason}"
         )
-    result = selection.with_tests(options.storage, chosen.sweep, trained, result)
-    return list(result.best)
+    return found
 
 
 def _budget(options, chosen) -> tuple[str, float]:

@@ -8,7 +8,7 @@ import argparse
 import dataclasses
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import asking
 from bmg_sweeps.launching import checking, planning, progress, revision
 from bmg_sweeps.records import files, store
@@ -52,24 +52,22 @@ def rerun(options: argparse.Namespace) -> int:
         raise errors.UserError("--seeds: expected fresh seeds to run, such as 10-14")
     choice = dataclasses.replace(asking.choice(options), seeds=())
     chosen = choices.choose(options.sweep, choice)
-    trained = readings.load(options.storage, chosen)
-    scores = asking.selected(options, chosen, trained)
-    axis, amount = scores[0].axis, scores[0].budget
+    before = asking.selected(options, chosen)
+    scores, axis = before.first.best, before.first.axis
+    budget = scores[0].budget
     again = dataclasses.replace(
         chosen,
         points=selection.on_fresh_seeds(chosen, scores, options.seeds),
-        stop={axis: amount},
+        stop={axis: budget},
         choice=asking.choice(options),
     )
     code = _launch(options, [again], say_report=False)
     if options.dry_run:
         return code
-    trained_again = readings.load(options.storage, again)
-    result = selection.select(chosen.sweep, trained_again, axis, [amount])
-    result = selection.with_tests(options.storage, chosen.sweep, trained_again, result)
+    after = results.load(options.storage, again, {axis: [budget]})
     from bmg_sweeps.reporting import report, tables
 
-    tables.text([report.comparison(chosen, scores, result)], asking.CONSOLE)
+    tables.text([report.comparison(before, after)], asking.CONSOLE)
     return code
 
 

@@ -15,7 +15,7 @@ import rich.table
 import rich.text
 
 from bmg_sweeps import formatting, privacy
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import asking
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
@@ -84,23 +84,22 @@ def report_(options: argparse.Namespace) -> None:
         _report_all(options)
         return
     chosen = asking.choose(options)
-    trained = readings.load(options.storage, chosen)
-    results = selection.tested(options.storage, chosen, trained)
+    loaded = results.load(options.storage, chosen)
     files.check_writable(options.storage)
     from bmg_sweeps.reporting import figures, report, tables
 
     if options.format == "html":
-        asking.say(f"Report: {_write_html(options, chosen, trained, results)}")
+        asking.say(f"Report: {_write_html(options, loaded)}")
         return
     if options.format == "csv":
-        print(report.comma_separated(chosen, results), end="")
+        print(report.comma_separated(loaded), end="")
     else:
-        made = [_heading(options, chosen), *report.make(chosen, trained, results)]
+        made = [_heading(options, chosen), *report.make(loaded)]
         if options.format == "markdown":
             print(tables.markdown(made))
         else:
             tables.text(made, asking.CONSOLE)
-    png = figures.draw(chosen, trained, results)
+    png = figures.draw(loaded)
     name = f"{_report_name(options, chosen)}.png"
     options.storage.replace(png, "reports", name)
     if options.format == "text":
@@ -115,10 +114,9 @@ def _report_all(options: argparse.Namespace) -> None:
         if options.scale not in loading.load_sweep(name).scales:
             continue
         chosen = choices.choose(name, asking.choice(options))
-        trained = readings.load(options.storage, chosen)
-        results = selection.tested(options.storage, chosen, trained)
-        _write_html(options, chosen, trained, results)
-        entries.append((f"{_report_name(options, chosen)}.html", chosen, trained))
+        loaded = results.load(options.storage, chosen)
+        _write_html(options, loaded)
+        entries.append((f"{_report_name(options, chosen)}.html", loaded))
     from bmg_sweeps.reporting import page
 
     data = page.index(entries, asking.using(options)).encode()
@@ -126,12 +124,12 @@ def _report_all(options: argparse.Namespace) -> None:
     asking.say(f"Reports: {_in_reports(options, 'index.html')}")
 
 
-def _write_html(options, chosen, trained, results) -> str:
+def _write_html(options: argparse.Namespace, loaded: results.Results) -> str:
     """Writes a sweep's page into the storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
-    name = f"{_report_name(options, chosen)}.html"
-    data = page.page(chosen, trained, results, _heading(options, chosen)).encode()
+    name = f"{_report_name(options, loaded.chosen)}.html"
+    data = page.page(loaded, privacy.public(options.storage.uri)).encode()
     options.storage.replace(data, "reports", name)
     return _in_reports(options, name)
 
@@ -150,8 +148,7 @@ def _report_name(options: argparse.Namespace, chosen: choices.Chosen) -> str:
 def best(options: argparse.Namespace) -> None:
     """Prints the selected configurations, as gin text or as JSON."""
     chosen = asking.choose(options)
-    trained = readings.load(options.storage, chosen)
-    scores = asking.selected(options, chosen, trained)
+    scores = asking.selected(options, chosen).first.best
     if options.format == "json":
         written = [selection.as_json(chosen.sweep, s) for s in scores]
         print(json.dumps(written, indent=2))

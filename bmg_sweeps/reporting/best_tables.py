@@ -3,29 +3,28 @@
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.estimates import Estimate
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import published, tables
 from bmg_sweeps.reporting.tables import Cell, Table
 from bmg_sweeps.sweep import display, grid
-from bmg_sweeps.sweep.choices import Chosen
 
 
-def table(chosen: Chosen, result: Selection) -> Table:
+def table(results: Results, axis: str) -> Table:
     """Makes a table of what was selected, a row for each budget and method.
 
     Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
+        results: of the sweep.
+        axis: of the budgets.
 
     Returns:
         Budget, method, what was selected, validation and test, beside published ones.
     """
-    axis, rule = result.axis, chosen.sweep.select
-    title = title_of(chosen, result)
-    if result.refused:
-        return Table(title, ("why not",), ((result.refused,),))
+    chosen, rule = results.chosen, results.sweep.select
+    selected, title = results.selections[axis], title_of(results, axis)
+    if selected.refused:
+        return Table(title, ("why not",), ((selected.refused,),))
     others = published.best(chosen, axis)
-    rows = [_best_row(chosen, result, best, others) for best in result.best]
+    rows = [_best_row(results, best, others) for best in selected.best]
     columns = (axis, "method", "selected", rule.metric)
     columns += (rule.test,) if rule.test else ()
     columns += ("points", "complete")
@@ -39,40 +38,40 @@ def table(chosen: Chosen, result: Selection) -> Table:
     return Table(title, columns, tuple(rows), tuple(notes))
 
 
-def by_value(chosen: Chosen, result: Selection) -> list[Table]:
+def by_value(results: Results, axis: str) -> list[Table]:
     """Makes tables of the best at the last budget, apart for each value of a field.
 
     Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
+        results: of the sweep.
+        axis: of the budgets.
 
     Returns:
         One for each field that the sweep's panels show so.
     """
-    rule = chosen.sweep.select
+    chosen, rule = results.chosen, results.sweep.select
     made = []
-    for field in chosen.sweep.by:
+    for field in results.sweep.by:
         rows = [
             (
                 display.short(score.configuration.values[field]),
                 score.method,
-                grid.describe(chosen.sweep, score.configuration.values),
+                grid.describe(results.sweep, score.configuration.values),
                 score.estimate,
                 *((score.test or "–",) if rule.test else ()),
             )
-            for score in result.best_by.get(field, ())
+            for score in results.selections[axis].best_by.get(field, ())
         ]
-        last = tables.amount(selection.last_budget(chosen, result.axis))
-        title = f"Best by {rule.metric} at {last} {result.axis}, by {field}"
+        last = tables.amount(selection.last_budget(chosen, axis))
+        title = f"Best by {rule.metric} at {last} {axis}, by {field}"
         columns = (field, "method", "selected", rule.metric)
         columns += (rule.test,) if rule.test else ()
         made.append(Table(title, columns, tuple(rows), (how(rule),)))
     return made
 
 
-def title_of(chosen: Chosen, result: Selection) -> str:
+def title_of(results: Results, axis: str) -> str:
     """Names the table, whichever form it has."""
-    return f"Best by {chosen.sweep.select.metric} for each budget of {result.axis}"
+    return f"Best by {results.sweep.select.metric} for each budget of {axis}"
 
 
 def how(rule: grid.Select) -> str:
@@ -87,19 +86,19 @@ def how(rule: grid.Select) -> str:
     )
 
 
-def _best_row(chosen, result, best: selection.Score, others) -> tuple[Cell, ...]:
-    at = (best.budget, best.method)
-    considered = sum((s.budget, s.method) == at for s in result.scores)
-    left_out = sum((s.budget, s.method) == at for s in result.left_out)
+def _best_row(results: Results, best: selection.Score, others) -> tuple[Cell, ...]:
+    at, selected = (best.budget, best.method), results.selections[best.axis]
+    considered = sum((s.budget, s.method) == at for s in selected.scores)
+    left_out = sum((s.budget, s.method) == at for s in selected.left_out)
     row: list[Cell] = [
         tables.amount(best.budget),
         best.method,
-        grid.describe(chosen.sweep, best.configuration.values),
+        grid.describe(results.sweep, best.configuration.values),
         best.estimate,
     ]
-    if chosen.sweep.select.test:
+    if results.sweep.select.test:
         row.append(best.test or "–")
-    over = chosen.sweep.select.over
+    over = results.sweep.select.over
     is_product = len(over) > 1
     runs = estimates.counted(over, best.points) if is_product else len(best.points)
     row += [str(runs), f"{considered} / {considered + left_out}"]

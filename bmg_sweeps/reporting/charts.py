@@ -8,24 +8,22 @@ import numpy as np
 
 from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import curves, published
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 
-_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
-_MOST, _LEAST = 300, 20  # Amounts of a line: at most, and however many lines there are.
+MAX_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
+MAX_AMOUNTS = 300  # Of a line.
+MIN_AMOUNTS = 20  # Of a line, however many lines there are.
 
 
-def data(
-    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
-) -> dict[str, Any]:
+def data(results: Results) -> dict[str, Any]:
     """Collects what the charts show, as values that JSON has.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis.
+        results: of the sweep.
 
     Returns:
         `configurations`, in the sweep's order, with labels and the number of their
@@ -36,49 +34,48 @@ def data(
         its configuration, and published numbers. In a panel of ranges the last of the
         three are the means of the range's other end.
     """
-    rule = chosen.sweep.select
-    groups = readings.by_configuration(trained, rule.over)
+    groups, selections = results.configurations, results.selections
     places = {key: i for i, key in enumerate(groups)}
-    best = [[places[key] for key in _best_ids(result)] for result in results]
-    shown = curves.panels(chosen.sweep)
-    is_best = {i for of_axis in best for i in of_axis}
-    num_charts = len(results) * sum(isinstance(p, display.Curve) for p in shown)
-    few = _most(len(groups), len(is_best), num_charts, rule, trained)
-    limits = [_MOST if i in is_best else few for i in range(len(groups))]
+    best = {a: [places[key] for key in _best_ids(s)] for a, s in selections.items()}
+    shown = curves.panels(results.sweep)
+    is_best = {i for of_axis in best.values() for i in of_axis}
+    num_charts = len(selections) * sum(isinstance(p, display.Curve) for p in shown)
+    few = _most(results, len(is_best), num_charts)
+    limits = [MAX_AMOUNTS if i in is_best else few for i in range(len(groups))]
     pool: dict[tuple, int] = {}
     axes = []
-    for result, winners in zip(results, best, strict=True):
+    for axis, selected in selections.items():
         panels = [
             {
-                "lines": _lines(chosen, groups, result.axis, panel, limits, pool),
-                "published": _published(chosen, result.axis, panel),
+                "lines": _lines(results, axis, panel, limits, pool),
+                "published": _published(results.chosen, axis, panel),
             }
             if isinstance(panel, display.Curve)
             else {"lines": {}, "published": []}
-            for panel in (() if result.refused else shown)
+            for panel in (() if selected.refused else shown)
         ]
-        axes.append({"name": result.axis, "best": winners, "panels": panels})
+        axes.append({"name": axis, "best": best[axis], "panels": panels})
     return {
-        "configurations": _configurations(chosen, groups, best[0] if best else []),
+        "configurations": _configurations(results, best[results.first.axis]),
         "panels": [
             {"title": p.title, "label": p.label, "is_range": _is_range(p)}
-            | _best(chosen, results, p)
+            | _best(results, p)
             for p in shown
         ],
-        "methods": list(chosen.sweep.methods),
+        "methods": list(results.sweep.methods),
         "axes": axes,
         "amounts": [list(amounts) for amounts in pool],
     }
 
 
-def _best(chosen, results, panel: display.Curve | display.Best) -> dict[str, Any]:
+def _best(results: Results, panel: display.Curve | display.Best) -> dict[str, Any]:
     """What the selected configurations attain, in a panel that shows it."""
     if isinstance(panel, display.Curve):
         return {}
-    others = () if panel.by else published.best(chosen, panel.axis)
-    attained = [one._asdict() for one in curves.attained(chosen, results, panel)]
+    others = () if panel.by else published.best(results.chosen, panel.axis)
+    attained = [one._asdict() for one in curves.attained(results, panel)]
     return {
-        "below": curves.below(chosen, panel),
+        "below": curves.below(results.sweep, panel),
         "is_by_value": panel.by is not None,
         "attained": attained,
         "published": [_published_point(a) for a in others],
@@ -89,45 +86,46 @@ def _is_range(panel: display.Curve | display.Best) -> bool:
     return isinstance(panel, display.Curve) and panel.to is not None
 
 
-def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
+def _lines(results: Results, axis: str, panel, limits, pool) -> dict[int, list]:
     """The lines of a panel, by the place of their configuration."""
     lines = {}
-    for i, members in enumerate(groups.values()):
-        method = grid.method_of(chosen.sweep, members[0].point.values)
+    for i, members in enumerate(results.configurations.values()):
+        method = grid.method_of(results.sweep, members[0].point.values)
         if panel.methods is not None and method not in panel.methods:
             continue
-        line = _line(chosen, members, axis, panel, limits[i], pool)
+        line = _line(results.chosen, members, axis, panel, limits[i], pool)
         if line:
             lines[i] = line
     return lines
 
 
-def _configurations(chosen, groups, first: Sequence[int]) -> list[dict[str, Any]]:
+def _configurations(results: Results, first: Sequence[int]) -> list[dict[str, Any]]:
     """Says what they are; the first axis's best have the styles best told apart."""
+    groups = results.configurations
     order = [*first, *(i for i in range(len(groups)) if i not in first)]
     styles = {place: style for style, place in enumerate(order)}
     return [
-        _configuration(chosen, members) | {"style": styles[i]}
+        _configuration(results.sweep, members) | {"style": styles[i]}
         for i, members in enumerate(groups.values())
     ]
 
 
-def _best_ids(result: Selection) -> list[str]:
+def _best_ids(selected: Selection) -> list[str]:
     """The best of each method at the last budget that the method has reached."""
-    last = {score.method: score.configuration.id for score in result.best}
+    last = {score.method: score.configuration.id for score in selected.best}
     return list(last.values())
 
 
-def _configuration(chosen: Chosen, members: Sequence[Trained]) -> dict[str, Any]:
+def _configuration(sweep: grid.Sweep, members: Sequence[Trained]) -> dict[str, Any]:
     """Says what a configuration is, and how many of its seeds there are."""
-    over = chosen.sweep.select.over
+    over = sweep.select.over
     values = members[0].point.configuration(over).values
     asked = {one.point.values[over[0]] for one in members}
     found = {one.point.values[over[0]] for one in _drawn(over, members)}
     count = estimates.counted(over, [one.point for one in members])
     return {
-        "method": grid.method_of(chosen.sweep, values),
-        "label": grid.describe(chosen.sweep, values),
+        "method": grid.method_of(sweep, values),
+        "label": grid.describe(sweep, values),
         "seeds": count if found == asked else f"{len(found)} of {count}",
     }
 
@@ -139,13 +137,15 @@ def _drawn(over: Sequence[str], members: Sequence[Trained]) -> list[Trained]:
     return [one for one in members if one.point.values[over[0]] not in partial]
 
 
-def _most(num: int, num_best: int, charts: int, rule: grid.Select, trained) -> int:
+def _most(results: Results, num_best: int, num_charts: int) -> int:
     """Shares out what numbers the best configurations' lines leave to the others."""
-    seeds = {one.point.values[rule.over[0]] for one in trained}
-    columns = 1 if len(seeds) < 2 else 2
-    lines = (num - num_best) * charts * columns
-    left = _NUMBERS - num_best * charts * columns * _MOST
-    return int(np.clip(left // lines if lines else _MOST, _LEAST, _MOST))
+    seed = results.sweep.select.over[0]
+    num_seeds = len({p.values[seed] for p in results.chosen.points})
+    columns = 1 if num_seeds < 2 else 2
+    lines = (len(results.configurations) - num_best) * num_charts * columns
+    left = MAX_NUMBERS - num_best * num_charts * columns * MAX_AMOUNTS
+    most = left // lines if lines else MAX_AMOUNTS
+    return int(np.clip(most, MIN_AMOUNTS, MAX_AMOUNTS))
 
 
 def _line(

@@ -5,17 +5,16 @@ difference lies above 0, and contradicted where it lies below; else it is open. 
 are equal cannot be shown: such a claim is contradicted, or not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, intervals, selection
-from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.analysis.selection import Score, Selection
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.sweep import display, grid
-from bmg_sweeps.sweep.choices import Chosen
 
 
 class _Reading(NamedTuple):
@@ -26,26 +25,25 @@ class _Reading(NamedTuple):
     points: frozenset[str]
 
 
-def table(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> list[Table]:
+def table(results: Results) -> list[Table]:
     """Compares the quantities of each claim.
 
     Args:
-        chosen: the sweep and its points.
-        trained: their records.
-        result: what was selected on the first axis.
+        results: of the sweep.
 
     Returns:
         One table; none of a sweep without claims.
     """
-    if not chosen.sweep.claims or result.refused:
+    rule = results.sweep.select
+    selected = results.selections.get(rule.axis)
+    if not results.sweep.claims or selected is None or selected.refused:
         return []
-    last = selection.last_budget(chosen, result.axis)
-    best = {s.method: s for s in result.best if s.budget == last}
-    by_id = {one.point.id: one for one in trained}
-    rows = [_row(chosen, claim, best, by_id, last) for claim in chosen.sweep.claims]
-    seeds = f"{chosen.sweep.select.over[0]}s"
+    last = selection.last_budget(results.chosen, rule.axis)
+    best = {s.method: s for s in selected.best if s.budget == last}
+    rows = [_row(results, claim, best, last) for claim in results.sweep.claims]
+    seeds = f"{rule.over[0]}s"
     notes = (
-        f"Of what is best of each method at {tables.amount(last)} {result.axis}, "
+        f"Of what is best of each method at {tables.amount(last)} {rule.axis}, "
         f"chosen by the same {seeds}: mean ± standard deviation over them, and 95 % "
         f"intervals of the difference by Student's t, of pairs where both are of the "
         f"same runs, else by Welch.",
@@ -55,15 +53,10 @@ def table(chosen: Chosen, trained: Sequence[Trained], result: Selection) -> list
 
 
 def _row(
-    chosen: Chosen,
-    claim: display.Claim,
-    best: Mapping[str, Score],
-    by_id: Mapping[str, Trained],
-    last: float,
+    results: Results, claim: display.Claim, best: Mapping[str, Score], last: float
 ) -> tuple[str, ...]:
     more, less = (
-        _reading(chosen, quantity, best, by_id, last)
-        for quantity in (claim.more, claim.less)
+        _reading(results, quantity, best, last) for quantity in (claim.more, claim.less)
     )
     reasons = [found for found in (more, less) if isinstance(found, str)]
     if reasons:
@@ -79,22 +72,21 @@ def _row(
     return (claim.text, _verdict(claim, difference), written, *shown)
 
 
-def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
+def _reading(results: Results, quantity, best, last) -> _Reading | str:
     """Reads a quantity; or says why it has no numbers."""
     score = best.get(quantity.method)
     if score is None:
         return f"no configuration of {quantity.method} is complete"
-    rule, sweep = chosen.sweep.select, chosen.sweep
-    members, amount = [by_id[p.id] for p in score.points], quantity.at or last
+    rule, amount = results.sweep.select, quantity.at or last
     if rule.test and (quantity.metric, quantity.at, quantity.last) == (None,) * 3:
         values = score.test_values
         if score.test is None:
             return f"{quantity.method}: not every seed has {rule.test}"
     else:
-        values = _readings(chosen, quantity, members, amount)
+        values = _readings(rule, quantity, results.members(score), amount)
         if isinstance(values, str):
             return f"{quantity.method}: {values}"
-    parts = [grid.name(sweep, score.configuration.values)]
+    parts = [grid.name(results.sweep, score.configuration.values)]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
     parts += [f"at {tables.amount(amount)}"] if quantity.at else []
@@ -106,9 +98,8 @@ def _reading(chosen, quantity, best, by_id, last) -> _Reading | str:
     )
 
 
-def _readings(chosen, quantity, members, amount) -> list[float] | str:
+def _readings(rule: grid.Select, quantity, members, amount) -> list[float] | str:
     """Reads a column of each run, less another one if the quantity says so."""
-    rule = chosen.sweep.select
     columns = filter(None, (quantity.metric or rule.metric, quantity.minus))
     found = []
     for column in columns:

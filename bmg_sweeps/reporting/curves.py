@@ -7,9 +7,9 @@ import numpy as np
 
 from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.sweep import display, grid
-from bmg_sweeps.sweep.choices import Chosen
 
 
 class Attained(NamedTuple):
@@ -90,28 +90,21 @@ def over_seeds(
     return by_seed.mean(axis=0), deviation
 
 
-def attained(
-    chosen: Chosen, results: Sequence[Selection], panel: display.Best
-) -> list[Attained]:
+def attained(results: Results, panel: display.Best) -> list[Attained]:
     """Reads the test, or the metric that decides, of what was selected.
 
     Args:
-        chosen: the sweep and its points.
-        results: what was selected, with tests, on each axis.
+        results: of the sweep.
         panel: says on which axis, and whether by budget or by the values of a field.
 
     Returns:
         One for each method of which there is anything.
     """
-    scores = [
-        score
-        for result in results
-        if result.axis == panel.axis
-        for score in (result.best_by.get(panel.by, ()) if panel.by else result.best)
-    ]
+    selected = results.selections.get(panel.axis, Selection(panel.axis))
+    scores = selected.best_by.get(panel.by, ()) if panel.by else selected.best
     found: dict[str, Attained] = {}
     for score in scores:
-        estimate = score.test if chosen.sweep.select.test else score.estimate
+        estimate = score.test if results.sweep.select.test else score.estimate
         if estimate is None:
             continue
         values = score.configuration.values
@@ -120,13 +113,13 @@ def attained(
         one.means.append(estimate.mean)
         one.deviations.append(estimate.deviation)
     return [
-        found[method] for method in (*chosen.sweep.methods, "other") if method in found
+        found[method] for method in (*results.sweep.methods, "other") if method in found
     ]
 
 
-def below(chosen: Chosen, panel: display.Best) -> str:
+def below(sweep: grid.Sweep, panel: display.Best) -> str:
     """Names what a panel of the best is drawn over."""
-    for method in chosen.sweep.methods.values():
+    for method in sweep.methods.values():
         if panel.by in method.symbols:
             return method.symbols[panel.by].text
     return panel.by or panel.axis

@@ -4,34 +4,33 @@ import numpy as np
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import intervals, selection
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Table
 from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 
 _MOST_ABREAST = 8  # Methods that are all compared with each other.
 
 
-def table(chosen: Chosen, result: Selection) -> list[Table]:
+def table(results: Results, axis: str) -> list[Table]:
     """Compares the methods' best at the last budget, where there are runs enough.
 
     Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
+        results: of the sweep.
+        axis: of the budgets.
 
     Returns:
         One table; none of fewer than two methods, or of single runs. Of many methods
         each is compared with the one of the best interquartile mean only.
     """
-    last = max((s.budget for s in result.best), default=None)
-    best = [s for s in result.best if s.budget == last]
-    matrices = {s.method: _matrix(chosen.sweep.select, s) for s in best}
+    rule, selected = results.sweep.select, results.selections[axis].best
+    last = max((s.budget for s in selected), default=None)
+    best = [s for s in selected if s.budget == last]
+    matrices = {s.method: _matrix(rule, s) for s in best}
     matrices = {m: x for m, x in matrices.items() if x is not None and len(x) > 1}
     if len(matrices) < 2:
         return []
-    rule = chosen.sweep.select
     sign = 1 if rule.mode == "max" else -1
     middles = {m: intervals.interquartile_mean(x) for m, x in matrices.items()}
     compared = list(matrices)
@@ -52,7 +51,7 @@ def table(chosen: Chosen, result: Selection) -> list[Table]:
         f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
         f"called 95 % hold the truth in about 50, 74 and 91 %.",
     )
-    title = f"Methods at {tables.amount(last)} {result.axis}"
+    title = f"Methods at {tables.amount(last)} {axis}"
     columns = ("method", "interquartile mean", *versus)
     return [Table(title, columns, tuple(rows), notes)]
 

@@ -1,44 +1,43 @@
 """The table of a sweep's measures: columns of the rows, for every configuration."""
 
-from collections.abc import Sequence
-
 from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.estimates import Estimate
-from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import published, tables
 from bmg_sweeps.reporting.tables import Cell, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 
 
-def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
+def table(results: Results) -> list[Table]:
     """Makes the table at the last budget of the sweep's first axis.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
+        results: of the sweep.
 
     Returns:
         One table; none of a sweep without measures.
     """
-    sweep, rule = chosen.sweep, chosen.sweep.select
+    chosen, sweep, rule = results.chosen, results.sweep, results.sweep.select
     if not sweep.measures:
         return []
-    axis, amounts = next(iter(selection.budgets(rule, chosen.stop).items()))
+    axis = results.first.axis
+    last = selection.last_budget(chosen, axis)
     columns, groups = ["method", "configuration"], ["", ""]
     for measure in sweep.measures:
         has_others = bool(published.measured(chosen, measure.metric))
         columns += ["ours", "published"] if has_others else [measure.label]
         groups += [measure.label] * 2 if has_others else [""]
+    trained = results.trained
     refused = {m.metric: readings.refusal(trained, m.metric) for m in sweep.measures}
     why: dict[str, list[str]] = {}
     rows = []
-    for members in readings.by_configuration(trained, rule.over).values():
+    for members in results.configurations.values():
         values = members[0].point.configuration(rule.over).values
         row: list[Cell] = [grid.method_of(sweep, values), grid.describe(sweep, values)]
         for measure in sweep.measures:
             found = refused[measure.metric] or selection.measured(
-                members, rule.over, axis, amounts[-1], measure
+                members, rule.over, axis, last, measure
             )
             if isinstance(found, str):
                 reason = f"{measure.label}: {found}"
@@ -48,7 +47,7 @@ def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
         rows.append(tuple(row))
     return [
         Table(
-            f"Measures at {tables.amount(amounts[-1])} {axis}",
+            f"Measures at {tables.amount(last)} {axis}",
             tuple(columns),
             tuple(rows),
             _notes(chosen, axis, why),

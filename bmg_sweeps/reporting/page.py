@@ -28,7 +28,7 @@ from bmg_sweeps import formatting, privacy
 from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.records import store
 from bmg_sweeps.reporting import (
     best_tables,
@@ -56,61 +56,55 @@ _SCALES = {
 }
 
 
-def page(
-    chosen: Chosen,
-    trained: Sequence[Trained],
-    results: Sequence[Selection],
-    heading: Table,
-) -> str:
+def page(results: Results, storage: str) -> str:
     """Writes the page of a sweep.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis, with tests.
-        heading: what was asked: scale, stop rule, storage and command.
+        results: of the sweep.
+        storage: where the records are, as a command line says it.
 
     Returns:
         HTML that needs no other file.
     """
-    statuses = _statuses(chosen, trained)
-    said = {str(name): str(value) for name, value in heading.rows}
-    data = charts.data(chosen, trained, results)
+    chosen, trained = results.chosen, results.trained
+    statuses = _statuses(results)
+    provenance = report.provenance(results)
+    data = charts.data(results)
     axes = []
-    for result in results:
-        best, *others, provenance = report.make(chosen, trained, [result])
-        shown = [*_headline(chosen, result), *_published_table(chosen, result)]
-        shown = [dataclasses.replace(t, about=best.about) for t in shown]
-        axes.append((result.axis, [_view(t) for t in (*shown, best, *others)]))
+    for axis in results.selections:
+        shown = [*_headline(results, axis), *_published_table(results, axis)]
+        shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
+        shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
+        axes.append((axis, [_view(table) for table in shown]))
     return _render(
         "page.html",
         scripts=[_library(), _script("page.js")],
         title=chosen.sweep.title,
-        facts=_facts(chosen, trained, statuses, said),
+        facts=_facts(results, statuses, storage),
         warnings=_warnings(chosen, statuses, provenance.notes),
         data=_json(data),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
-        points=[_view(t) for t in _points_tables(chosen, trained, statuses)],
+        points=[_view(t) for t in _points_tables(results, statuses)],
         provenance=[_view(t) for t in (provenance, _versions_table(trained))],
-        commands=_commands(chosen, results, statuses, said),
+        commands=_commands(results, statuses, storage),
     )
 
 
-def index(entries: Sequence[tuple[str, Chosen, Sequence[Trained]]], using: str) -> str:
+def index(entries: Sequence[tuple[str, Results]], using: str) -> str:
     """Writes the page that leads to those of several sweeps.
 
     Args:
-        entries: file name of the sweep's page, the sweep, and its records.
+        entries: file name of the sweep's page, and its results.
         using: says which storage and scale.
 
     Returns:
         HTML that needs no other file.
     """
     rows = []
-    for file_name, chosen, trained in entries:
-        statuses = list(_statuses(chosen, trained).values())
+    for file_name, results in entries:
+        chosen, statuses = results.chosen, list(_statuses(results).values())
         rows.append(
             {
                 "link": urllib.parse.quote(file_name),
@@ -119,13 +113,13 @@ def index(entries: Sequence[tuple[str, Chosen, Sequence[Trained]]], using: str) 
                 "trainer": chosen.sweep.trainer,
                 "scale": chosen.choice.scale,
                 "stop": _amounts(chosen.stop),
-                "devices": ", ".join(_devices(trained)) or "–",
+                "devices": ", ".join(_devices(results.trained)) or "–",
                 "points": len(statuses),
                 "done": statuses.count("done"),
                 "trouble": sum(status in _TROUBLE for status in statuses),
             }
         )
-    scales = dict.fromkeys(chosen.choice.scale for _, chosen, _ in entries)
+    scales = dict.fromkeys(results.chosen.choice.scale for _, results in entries)
     warnings = [_SCALES[scale] for scale in scales if scale in _SCALES]
     return _render("index.html", scripts=[], rows=rows, using=using, warnings=warnings)
 
@@ -179,13 +173,13 @@ def _is_number(cell: Cell) -> bool:
     return isinstance(cell, Estimate) or bool(re.match(r"(–|[-+]?\d[\d,.]*\b)", cell))
 
 
-def _statuses(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, str]:
+def _statuses(results: Results) -> dict[str, str]:
     """Says where each point stands, by id; damaged ones apart from missing ones."""
     return {
         one.point.id: "damaged"
         if one.record.damage
-        else store.status(one.record, chosen.stop)
-        for one in trained
+        else store.status(one.record, results.chosen.stop)
+        for one in results.trained
     }
 
 
@@ -194,22 +188,20 @@ def _devices(trained: Sequence[Trained]) -> list[str]:
 
 
 def _facts(
-    chosen: Chosen,
-    trained: Sequence[Trained],
-    statuses: Mapping[str, str],
-    said: Mapping[str, str],
+    results: Results, statuses: Mapping[str, str], storage: str
 ) -> list[tuple[str, str]]:
     """What a reader has to know before any number."""
+    chosen = results.chosen
     over = report.averaged_over(chosen)
     done = sum(status == "done" for status in statuses.values())
     return [
-        ("scale", said.get("scale", chosen.choice.scale)),
+        ("scale", chosen.choice.scale),
         ("trained to", _amounts(chosen.stop)),
         *((name, f"{values} ({number})") for name, values, number in over),
-        ("device", ", ".join(_devices(trained)) or "–"),
+        ("device", ", ".join(_devices(results.trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
-        ("storage", said.get("storage", "–")),
+        ("storage", storage),
     ]
 
 
@@ -226,23 +218,23 @@ def _warnings(
     return [*found, *notes]
 
 
-def _headline(chosen: Chosen, result: Selection) -> list[Table]:
+def _headline(results: Results, axis: str) -> list[Table]:
     """The last budget's part of the table of the best."""
-    if not result.best:
+    if not results.selections[axis].best:
         return []
-    best = best_tables.table(chosen, result)
+    best = best_tables.table(results, axis)
     last = best.rows[-1][0]
     rows = tuple(row[1:] for row in best.rows if row[0] == last)
-    title = f"Best at {last} {result.axis}"
+    title = f"Best at {last} {axis}"
     return [Table(title, best.columns[1:], rows, best.notes[:1])]
 
 
-def _published_table(chosen: Chosen, result: Selection) -> list[Table]:
+def _published_table(results: Results, axis: str) -> list[Table]:
     """Every published number of an axis, with ours where it was trained that far."""
-    if side_by_side.is_possible(chosen, result):
+    if side_by_side.is_possible(results, axis):
         return []  # It has all of them.
-    others = published.best(chosen, result.axis)
-    ours = {(score.budget, score.method): score for score in result.best}
+    others, best = published.best(results.chosen, axis), results.selections[axis].best
+    ours = {(score.budget, score.method): score for score in best}
     rows = []
     for a in others:
         row = (a.method, tables.amount(a.budget), Estimate(a.mean, a.deviation))
@@ -251,20 +243,18 @@ def _published_table(chosen: Chosen, result: Selection) -> list[Table]:
         if score:
             values, estimate = score.configuration.values, score.test or score.estimate
             difference = formatting.signed(estimate.mean - a.mean)
-            found = (estimate, grid.describe(chosen.sweep, values), difference)
+            found = (estimate, grid.describe(results.sweep, values), difference)
         rows.append((*row, *found, a.source))
     if not rows:
         return []
-    columns = ("method", result.axis, "published", "ours", "selected", "Δ", "source")
+    columns = ("method", axis, "published", "ours", "selected", "Δ", "source")
     note = "Published numbers are others', copied from the source; ours are measured."
     return [Table("Published numbers beside ours", columns, tuple(rows), (note,))]
 
 
-def _points_tables(
-    chosen: Chosen, trained: Sequence[Trained], statuses: Mapping[str, str]
-) -> list[Table]:
+def _points_tables(results: Results, statuses: Mapping[str, str]) -> list[Table]:
     """Points that ended badly, with their error, and those that are not done."""
-    made = []
+    chosen, trained, made = results.chosen, results.trained, []
     bad = [one for one in trained if statuses[one.point.id] in _TROUBLE]
     bad += [
         one
@@ -363,14 +353,11 @@ def _day(seconds: float) -> str:
 
 
 def _commands(
-    chosen: Chosen,
-    results: Sequence[Selection],
-    statuses: Mapping[str, str],
-    said: Mapping[str, str],
+    results: Results, statuses: Mapping[str, str], storage: str
 ) -> list[tuple[str, list[str]]]:
     """What to type for each of the page's parts, to the letter."""
-    storage = ["--storage", said["storage"]] if "storage" in said else []
-    arguments = [*chosen.choice.arguments(), *storage]
+    chosen, stored = results.chosen, ["--storage", storage]
+    arguments = [*chosen.choice.arguments(), *stored]
 
     def command(name: str, *more: str, given: Sequence[str] = arguments) -> str:
         words = [name, chosen.name, *given, *more]
@@ -382,12 +369,12 @@ def _commands(
         ("See where the points stand", [command("status")]),
     ]
     budgets = [
-        formatting.amounts({result.axis: max(score.budget for score in result.best)})
-        for result in results
-        if result.best
+        formatting.amounts({axis: max(score.budget for score in selected.best)})
+        for axis, selected in results.selections.items()
+        if selected.best
     ]
     best = [command("best", "--budget", budget) for budget in budgets]
-    fresh = [*_without_seeds(chosen.choice), *storage, "--seeds", _fresh_seeds(chosen)]
+    fresh = [*_without_seeds(chosen.choice), *stored, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
     bad = [i for i, status in statuses.items() if status in _TROUBLE][:_EXAMPLES]
     retries = [command("run", "--point", i, "--retry") for i in bad]

@@ -9,8 +9,7 @@ from typing import Any
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
-from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
     claims,
@@ -25,76 +24,134 @@ from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
-_MOST_COLUMNS = 12  # Budgets of the table of every configuration.
+MAX_COLUMNS = 12  # Budgets of the table of every configuration.
 
 
-def make(
-    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
-) -> list[Table]:
+def make(results: Results) -> list[Table]:
     """Makes the tables of a sweep.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis.
+        results: of the sweep.
 
     Returns:
-        For each axis, the selection for every budget, and for the values of a field;
-        the methods at the last one, and every configuration at every budget; the
-        sweep's measures; what was left out, if anything; and where the numbers come
-        from. All of them say scale, seeds, device, and what else the sweep shows.
+        For each axis those of `of_axis`; what was left out, if anything; and where the
+        numbers come from. All of them say scale, seeds, device, and what else the sweep
+        shows.
     """
-    made = []
-    for result in results:
-        is_abreast = side_by_side.is_possible(chosen, result)
-        form = side_by_side.table if is_abreast else best_tables.table
-        made.append(form(chosen, result))
-        if not result.refused:
-            made += best_tables.by_value(chosen, result)
-            if result.axis == chosen.sweep.select.axis:
-                made += claims.table(chosen, trained, result)
-            made += improvement.table(chosen, result)
-            made.append(_scores_table(chosen, result))
-        if result.axis == chosen.sweep.select.axis:
-            made += measures.table(chosen, trained)
-    left_out = [one for result in results for one in result.left_out]
-    if left_out:
-        made.append(_left_out_table(chosen, left_out))
-    made.append(_provenance_table(trained))
-    about = _about(chosen, trained)
+    made = [table for axis in results.selections for table in of_axis(results, axis)]
+    made += left_out(results, *results.selections)
+    return [*made, provenance(results)]
+
+
+def of_axis(results: Results, axis: str) -> list[Table]:
+    """Makes the tables of an axis of budgets.
+
+    Args:
+        results: of the sweep.
+        axis: of the budgets.
+
+    Returns:
+        The selection for every budget, and for the values of a field; the methods at
+        the last one, and every configuration at every budget. With the sweep's own
+        axis are its claims and measures.
+    """
+    about = _about(results)
+    is_abreast = side_by_side.is_possible(results, axis)
+    made = [(side_by_side if is_abreast else best_tables).table(results, axis)]
+    is_first = axis == results.sweep.select.axis
+    if not results.selections[axis].refused:
+        made += best_tables.by_value(results, axis)
+        made += claims.table(results) if is_first else []
+        made += improvement.table(results, axis)
+        made.append(_scores_table(results, axis))
+    made += measures.table(results) if is_first else []
     return [dataclasses.replace(table, about=about) for table in made]
 
 
-def comparison(
-    chosen: Chosen, before: Sequence[selection.Score], after: Selection
-) -> Table:
+def left_out(results: Results, *axes: str) -> list[Table]:
+    """Makes the table of what was not considered, and why.
+
+    Args:
+        results: of the sweep.
+        *axes: whose budgets are meant.
+
+    Returns:
+        One table, with each configuration once; none where nothing was left out.
+    """
+    first: dict[str, selection.LeftOut] = {}
+    for axis in axes:
+        for one in results.selections[axis].left_out:
+            first.setdefault(one.configuration.id, one)
+    rows = [
+        (
+            one.method,
+            grid.describe(results.sweep, one.configuration.values),
+            tables.amount(one.budget),
+            one.reason,
+        )
+        for one in first.values()
+    ]
+    table = Table(
+        title="Left out, from the first budget on that they do not reach",
+        columns=("method", "configuration", "budget", "why"),
+        rows=tuple(rows),
+        about=_about(results),
+    )
+    return [table] if rows else []
+
+
+def provenance(results: Results) -> Table:
+    """Makes the table of the code, the devices and the times of a sweep's points."""
+    trained = results.trained
+    runs = [t.record.provenance for t in trained if t.record.provenance]
+    revisions = sorted({r for t in trained for r in t.record.revisions})
+    devices = sorted({d for t in trained for d in t.record.devices})
+    widths = sorted({p.get("pack_width", 1) for p in runs})
+    threads = sorted({str(p.get("threads")) for p in runs})
+    notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
+    notes += ["Devices are mixed."] if len(devices) > 1 else []
+    rows = (
+        ("points with a record", f"{len(runs)} of {len(trained)}"),
+        ("code revision", ", ".join(revisions) or "–"),
+        ("device", ", ".join(devices) or "–"),
+        ("threads", ", ".join(threads) or "–"),
+        ("points in a pack", ", ".join(map(str, widths)) or "–"),
+        ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
+        ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
+        ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
+    )
+    return Table(
+        "Provenance", ("what", "value"), rows, tuple(notes), about=_about(results)
+    )
+
+
+def comparison(before: Results, after: Results) -> Table:
     """Compares the selected configurations with themselves on fresh seeds.
 
     Args:
-        chosen: the sweep.
-        before: what was selected, with tests.
-        after: the same configurations on the fresh seeds, with tests.
+        before: at one budget.
+        after: of what was selected, at the same budget on the fresh seeds.
 
     Returns:
         One row for each configuration, of tests where the sweep has any.
     """
-    rule = chosen.sweep.select
-    again = {score.configuration.id: score for score in after.best}
-    missing = {one.configuration.id: one.reason for one in after.left_out}
+    rule = before.sweep.select
+    again = {score.configuration.id: score for score in after.first.best}
+    missing = {one.configuration.id: one.reason for one in after.first.left_out}
     side = ("validation",) if rule.test else ()
     rows = []
-    for score in before:
+    for score in before.first.best:
         key = score.configuration.id
         without = (missing.get(key), *("–" for _ in side), "–")
         rows.append(
             (
                 score.method,
-                grid.describe(chosen.sweep, score.configuration.values),
+                grid.describe(before.sweep, score.configuration.values),
                 *_attained(rule, score),
                 *(_attained(rule, again[key]) if key in again else without),
             )
         )
-    budget = f"{tables.amount(before[0].budget)} {before[0].axis}"
+    budget = f"{tables.amount(before.first.best[0].budget)} {before.first.axis}"
     seeds = f"{rule.over[0]}s"
     return Table(
         title=f"{rule.test or rule.metric} at {budget}",
@@ -106,7 +163,7 @@ def comparison(
         notes=(f"Beside it, validation: {rule.metric}, which decided.",)
         if rule.test
         else (),
-        about=_about(chosen, ()),
+        about=_about(dataclasses.replace(before, trained=())),
     )
 
 
@@ -118,12 +175,11 @@ def _attained(rule: grid.Select, score: selection.Score) -> tuple[tables.Cell, .
     return (*numbers, str(seeds) if len(rule.over) == 1 else runs)
 
 
-def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
+def comma_separated(results: Results) -> str:
     """Writes every configuration's score at every budget as CSV, one in a line.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        results: what was selected, on each axis.
+        results: of the sweep.
 
     Returns:
         Columns for method, configuration as tables describe it, each tuned field, axis,
@@ -131,7 +187,7 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
         tasks, where there are both), whether it is the method's best there, and if so,
         mean and deviation of the test, and what is published of the method's best.
     """
-    sweep = chosen.sweep
+    chosen, sweep = results.chosen, results.sweep
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
     buffer = io.StringIO()
     writer = csv.writer(buffer)
@@ -141,13 +197,13 @@ def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
     head += ("axis", "budget", metric, "deviation", "points")
     head += (*(f"{field}s" for field in over), "is_best")
     head += (test, "test_deviation") if test else ()
-    others = {a: published.best(chosen, a) for a in (r.axis for r in results)}
+    others = {axis: published.best(chosen, axis) for axis in results.selections}
     if any(others.values()):
         head += ("published", "published_deviation", "published_configuration")
     writer.writerow(head)
-    for result in results:
-        best = {(s.budget, s.configuration.id): s for s in result.best}
-        for score in result.scores:
+    for selected in results.selections.values():
+        best = {(s.budget, s.configuration.id): s for s in selected.best}
+        for score in selected.scores:
             values = score.configuration.values
             is_ours = score.method in sweep.methods
             tuned = sweep.methods[score.method].tuned if is_ours else ()
@@ -178,10 +234,10 @@ def _published(
     return ("", "", "")
 
 
-def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
+def _about(results: Results) -> str:
     """Says what the numbers of every table are numbers of."""
-    sweep = chosen.sweep
-    devices = sorted({d for t in trained for d in t.record.devices})
+    chosen, sweep = results.chosen, results.sweep
+    devices = sorted({d for t in results.trained for d in t.record.devices})
     shown = []
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
@@ -208,68 +264,29 @@ def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
     return found
 
 
-def _scores_table(chosen: Chosen, result: Selection) -> Table:
-    every = sorted({s.budget for s in (*result.scores, *result.left_out)})
-    step = -(-len(every) // _MOST_COLUMNS) or 1
+def _scores_table(results: Results, axis: str) -> Table:
+    selected, sweep = results.selections[axis], results.sweep
+    every = sorted({s.budget for s in (*selected.scores, *selected.left_out)})
+    step = -(-len(every) // MAX_COLUMNS) or 1
     amounts = every[::-step][::-1]  # The last one is among them.
     by_configuration: dict[str, dict[float, selection.Score]] = {}
-    for score in result.scores:
+    for score in selected.scores:
         key = score.configuration.id
         by_configuration.setdefault(key, {})[score.budget] = score
     rows = []
     for by_budget in by_configuration.values():
         one = next(iter(by_budget.values()))
         cells = [by_budget[a].estimate if a in by_budget else "–" for a in amounts]
-        described = grid.describe(chosen.sweep, one.configuration.values)
+        described = grid.describe(sweep, one.configuration.values)
         rows.append((one.method, described, *cells))
     return Table(
-        title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
+        title=f"{sweep.select.metric} of every configuration, by {axis}",
         columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
         rows=tuple(rows),
         notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
         if len(amounts) < len(every)
         else (),
     )
-
-
-def _left_out_table(chosen: Chosen, left_out: Sequence[selection.LeftOut]) -> Table:
-    first: dict[str, selection.LeftOut] = {}
-    for one in left_out:
-        first.setdefault(one.configuration.id, one)
-    return Table(
-        title="Left out, from the first budget on that they do not reach",
-        columns=("method", "configuration", "budget", "why"),
-        rows=tuple(
-            (
-                one.method,
-                grid.describe(chosen.sweep, one.configuration.values),
-                tables.amount(one.budget),
-                one.reason,
-            )
-            for one in first.values()
-        ),
-    )
-
-
-def _provenance_table(trained: Sequence[Trained]) -> Table:
-    runs = [t.record.provenance for t in trained if t.record.provenance]
-    revisions = sorted({r for t in trained for r in t.record.revisions})
-    devices = sorted({d for t in trained for d in t.record.devices})
-    widths = sorted({p.get("pack_width", 1) for p in runs})
-    threads = sorted({str(p.get("threads")) for p in runs})
-    notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
-    notes += ["Devices are mixed."] if len(devices) > 1 else []
-    rows = (
-        ("points with a record", f"{len(runs)} of {len(trained)}"),
-        ("code revision", ", ".join(revisions) or "–"),
-        ("device", ", ".join(devices) or "–"),
-        ("threads", ", ".join(threads) or "–"),
-        ("points in a pack", ", ".join(map(str, widths)) or "–"),
-        ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
-        ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
-        ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
-    )
-    return Table("Provenance", ("what", "value"), rows, tuple(notes))
 
 
 def _median(seconds: Iterable[float]) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis.selection import Score, Selection
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.reporting import best_tables, published, tables
 from bmg_sweeps.reporting.tables import Cell, Table
 from bmg_sweeps.sweep import display, grid
@@ -13,77 +14,79 @@ from bmg_sweeps.sweep.display import PublishedBest
 _Found = Mapping[tuple[float, str], Score | PublishedBest]  # By budget and method.
 
 
-def is_possible(chosen: Chosen, result: Selection) -> bool:
+def is_possible(results: Results, axis: str) -> bool:
     """Whether the paper has such a table, and each point a method."""
-    named = {score.method for score in result.scores} <= chosen.sweep.methods.keys()
-    is_published = published.has_selections(chosen, result.axis)
-    return named and is_published and not result.refused
+    selected = results.selections[axis]
+    named = {score.method for score in selected.scores} <= results.sweep.methods.keys()
+    is_published = published.has_selections(results.chosen, axis)
+    return named and is_published and not selected.refused
 
 
-def table(chosen: Chosen, result: Selection) -> Table:
+def table(results: Results, axis: str) -> Table:
     """Makes the table.
 
     Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
+        results: of the sweep.
+        axis: of the budgets.
 
     Returns:
         For each budget that we or others have a number of, each method's selected
         values by symbol, validation and test; and what is published of the same.
     """
-    columns, groups = _columns(chosen, result)
-    rule = chosen.sweep.select
-    notes = [best_tables.how(rule), _complete(chosen, result), *published.note(chosen)]
-    sources = {a.source: None for a in published.best(chosen, result.axis)}
+    chosen, rule = results.chosen, results.sweep.select
+    columns, groups = _columns(chosen, axis)
+    notes = [best_tables.how(rule), _complete(results, axis), *published.note(chosen)]
+    sources = {a.source: None for a in published.best(chosen, axis)}
     notes += [f"Published: {source}. Δ is ours − published." for source in sources]
     return Table(
-        best_tables.title_of(chosen, result),
+        best_tables.title_of(results, axis),
         tuple(columns),
-        tuple(_rows(chosen, result)),
+        tuple(_rows(results, axis)),
         tuple(notes),
         groups=tuple(groups),
     )
 
 
-def _columns(chosen: Chosen, result: Selection) -> tuple[list[str], list[str]]:
+def _columns(chosen: Chosen, axis: str) -> tuple[list[str], list[str]]:
     """The columns' names, and the group that each is in."""
     rule = chosen.sweep.select
-    names, groups = [result.axis], [""]
+    names, groups = [axis], [""]
     numbers = ["validation", "test"] if rule.test else [rule.metric]
     for method, of in chosen.sweep.methods.items():
         symbols = [symbol.text for symbol in of.symbols.values()]
         names += [*symbols, *numbers]
         groups += [method] * (len(symbols) + len(numbers))
-        if published.best(chosen, result.axis):
+        if published.best(chosen, axis):
             names += [*symbols, numbers[-1], "Δ"]
             groups += [f"{method} published"] * (len(symbols) + 2)
     return names, groups
 
 
-def _rows(chosen: Chosen, result: Selection) -> list[tuple[Cell, ...]]:
-    others = published.best(chosen, result.axis)
-    ours: _Found = {(score.budget, score.method): score for score in result.best}
+def _rows(results: Results, axis: str) -> list[tuple[Cell, ...]]:
+    others, best = published.best(results.chosen, axis), results.selections[axis].best
+    ours: _Found = {(score.budget, score.method): score for score in best}
     theirs: _Found = {(other.budget, other.method): other for other in others}
     made = []
     for budget in sorted({budget for budget, _ in (*ours, *theirs)}):
         row: list[Cell] = [tables.amount(budget)]
-        for name, method in chosen.sweep.methods.items():
+        for name, method in results.sweep.methods.items():
             score, other = ours.get((budget, name)), theirs.get((budget, name))
-            row += _our_cells(chosen.sweep.select, method, score)
+            row += _our_cells(results.sweep.select, method, score)
             if others:
                 row += _their_cells(method, other, score)
         made.append(tuple(row))
     return made
 
 
-def _complete(chosen: Chosen, result: Selection) -> str:
+def _complete(results: Results, axis: str) -> str:
     """Says how many configurations of each method were considered."""
     counts: dict[str, list[tuple[int, int]]] = {}
-    for budget in {one.budget for one in (*result.scores, *result.left_out)}:
-        for method in chosen.sweep.methods:
+    selected = results.selections[axis]
+    for budget in {one.budget for one in (*selected.scores, *selected.left_out)}:
+        for method in results.sweep.methods:
             at = (budget, method)
-            scored = sum((s.budget, s.method) == at for s in result.scores)
-            left_out = sum((s.budget, s.method) == at for s in result.left_out)
+            scored = sum((s.budget, s.method) == at for s in selected.scores)
+            left_out = sum((s.budget, s.method) == at for s in selected.left_out)
             counts.setdefault(method, []).append((scored, scored + left_out))
     parts = []
     for method, of in counts.items():

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records import files, store
 from bmg_sweeps.reporting import report
@@ -84,8 +84,10 @@ def names(chosen: Chosen) -> Names:
     axes = list(selection.budgets(chosen.sweep.select, chosen.stop))
     nobody = Point(chosen.sweep.trainer, {})
     some = (selection.LeftOut("", nobody, 0.0, ""),)
-    tables = _by_key(report.make(chosen, [], [Selection(axis) for axis in axes]))
-    more = report.make(chosen, [], [Selection(axis, left_out=some) for axis in axes])
+    nothing = results.Results(chosen, (), {axis: Selection(axis) for axis in axes})
+    tables = _by_key(report.make(nothing))
+    without = {axis: Selection(axis, left_out=some) for axis in axes}
+    more = report.make(results.Results(chosen, (), without))
     (left_out,) = _by_key(more).keys() - tables.keys()
     metrics = {a: [_metric(a, m) for m in chosen.sweep.methods] for a in axes}
     return Names(metrics, list(tables), left_out)
@@ -136,26 +138,26 @@ def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict
 
 def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     """Selects as the report does, and makes its tables."""
-    trained = readings.load(storage, chosen)
-    results = selection.tested(storage, chosen, trained)
-    rows = {result.axis: _best(result) for result in results if result.best}
+    loaded = results.load(storage, chosen)
+    selections = loaded.selections.values()
+    rows = {selected.axis: _best(selected) for selected in selections if selected.best}
     summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
-    summary |= {f"refused/{r.axis}": r.refused for r in results if r.refused}
+    summary |= {f"refused/{s.axis}": s.refused for s in selections if s.refused}
     return Content(
         rows=rows,
         summary=summary | counts,
-        tables=_by_key(report.make(chosen, trained, results)),
+        tables=_by_key(report.make(loaded)),
         artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
-        files=_configurations(chosen, results),
+        files=_configurations(loaded),
     )
 
 
-def _best(result: Selection) -> store.Rows:
+def _best(selected: Selection) -> store.Rows:
     """Writes each method's best by budget: mean, deviation, and those of the test."""
-    amounts = sorted({score.budget for score in result.best})
-    rows: store.Rows = {result.axis: amounts}
-    for score in result.best:
-        name = _metric(result.axis, score.method)
+    amounts = sorted({score.budget for score in selected.best})
+    rows: store.Rows = {selected.axis: amounts}
+    for score in selected.best:
+        name = _metric(selected.axis, score.method)
         place = amounts.index(score.budget)
         for suffix, estimate in (("", score.estimate), ("_test", score.test)):
             for part in ("mean", "deviation") if estimate else ():
@@ -173,16 +175,17 @@ def _by_key(made: Sequence[Table]) -> dict[str, Table]:
     return {f"tables/{runs.name_of(table.title)}": table for table in made}
 
 
-def _configurations(chosen: Chosen, results: Sequence[Selection]) -> dict[str, str]:
+def _configurations(loaded: results.Results) -> dict[str, str]:
     """Writes the best configurations: all as JSON, and the gin text of each."""
-    best = [score for result in results for score in result.best]
-    written = [selection.as_json(chosen.sweep, s) for s in best]
+    sweep = loaded.sweep
+    best = [score for s in loaded.selections.values() for score in s.best]
+    written = [selection.as_json(sweep, s) for s in best]
     texts = {"best.json": json.dumps(written, indent=2) + "\n"}
     for s in best:
         budget = formatting.amounts({s.axis: s.budget})
         name = f"{s.axis}/{s.budget:.12g}/{runs.name_of(s.method)}.gin"
         points_used = ", ".join(p.id for p in s.points)
-        head = f"# {s.method}, best by {chosen.sweep.select.metric} at {budget}: "
+        head = f"# {s.method}, best by {sweep.select.metric} at {budget}: "
         head += f"{s.estimate.mean:.6g}, points {points_used}.\n"
         texts[name] = head + s.points[0].gin_text()
     return texts

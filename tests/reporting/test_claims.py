@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import intervals, readings, selection
+from bmg_sweeps.analysis import intervals, results
 from bmg_sweeps.records.attempts import begin
 from bmg_sweeps.records.store import read
 from bmg_sweeps.reporting import claims
@@ -67,9 +67,7 @@ def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
     made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(seeds))
     choice = choices.Choice(scale="paper")
     chosen = choices.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
-    trained = readings.load(storage, chosen)
-    (result,) = selection.tested(storage, chosen, trained)
-    (table,) = claims.table(chosen, trained, result)
+    (table,) = claims.table(results.load(storage, chosen))
     return table.rows[0]
 
 

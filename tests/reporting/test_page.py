@@ -15,10 +15,10 @@ import pytest
 from playwright import sync_api
 
 from bmg_sweeps import __main__ as command_line
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import readings, results
 from bmg_sweeps.cli import asking
 from bmg_sweeps.records import store
-from bmg_sweeps.reporting import charts, page, tables
+from bmg_sweeps.reporting import charts, page
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -100,17 +100,12 @@ def choose(trained, sweep=SWEEP, name="toy", **choice):
 def write(trained, storage="runs", **keywords):
     """The page's text."""
     chosen = choose(trained, **keywords)
-    results = list(selection.at_budgets(chosen, trained).values())
-    rows = (("scale", chosen.choice.scale), ("storage", storage), ("command", "…"))
-    heading = tables.Table(chosen.sweep.title, ("what", "value"), rows)
-    return page.page(chosen, trained, results, heading)
+    return page.page(results.without_tests(chosen, trained), storage)
 
 
 def data(trained, sweep=SWEEP):
     """What the charts are given."""
-    chosen = choose(trained, sweep)
-    results = selection.at_budgets(chosen, trained).values()
-    return charts.data(chosen, trained, list(results))
+    return charts.data(results.without_tests(choose(trained, sweep), trained))
 
 
 @pytest.fixture(scope="module")
@@ -555,10 +550,10 @@ def test_a_page_is_small_enough_to_mail():
     chosen = dataclasses.replace(
         choose(trained, sweep), stop={"env_steps": 10_000_000, "hours": 4.0}
     )
-    results = list(selection.at_budgets(chosen, trained).values())
-    text = page.page(chosen, trained, results, tables.Table("T", ("a", "b"), ()))
+    found = results.without_tests(chosen, trained)
+    text = page.page(found, "runs")
     assert len(text.encode()) < 6_000_000
-    lines = charts.data(chosen, trained, results)["axes"][0]["panels"][0]["lines"]
+    lines = charts.data(found)["axes"][0]["panels"][0]["lines"]
     assert len(lines) == 250
     assert min(len(line[1]) for line in lines.values()) >= 20
 
@@ -738,9 +733,8 @@ def test_points_that_ended_badly_are_listed_with_their_error():
     bad[2] = dataclasses.replace(bad[2], record=damaged)
     waiting = trained_point("a", 0.1, 3, until=0), trained_point("a", 0.1, 4, until=50)
     trained = [*bad, *waiting]
-    chosen = choose(trained)
-    statuses = page._statuses(chosen, trained)
-    trouble, missing = page._points_tables(chosen, trained, statuses)
+    found = results.without_tests(choose(trained), trained)
+    trouble, missing = page._points_tables(found, page._statuses(found))
     assert [(row[0], row[1], *row[-3:]) for row in trouble.rows] == [
         (bad[0].point.id, "failed", "0", "500 env_steps, 0.50 hours",
          "ValueError: no (toy.py:7 in train)"),
@@ -761,9 +755,8 @@ def test_the_commands_mean_the_same_points():
     choice = {"where": {"kind": "a b"}, "seeds": (0, 1), "stop": {"env_steps": 2e6},
               "gin": ("toy.name = 'x'",)}  # fmt: skip
     chosen = choose(trained, sweep, **choice)
-    results = list(selection.at_budgets(chosen, trained).values())
-    statuses = page._statuses(chosen, trained)
-    written = page._commands(chosen, results, statuses, {"storage": "my runs"})
+    found = results.without_tests(chosen, trained)
+    written = page._commands(found, page._statuses(found), "my runs")
     parsed = {}
     for line in itertools.chain.from_iterable(of for _, of in written):
         words = shlex.split(line)
@@ -835,7 +828,8 @@ def test_the_index_leads_to_the_pages(view, tmp_path):
     name = "to y#1-paper.html"
     trained = complete()
     (tmp_path / name).write_text(write(trained), encoding="utf-8")
-    entries = [(name, choose(trained, name=HOSTILE[0], scale="smoke"), trained)]
+    chosen = choose(trained, name=HOSTILE[0], scale="smoke")
+    entries = [(name, results.without_tests(chosen, trained))]
     shown = view(page.index(entries, "Storage runs, scale smoke."), "index.html")
     row = table(shown, "Sweeps with a report")[1]
     assert row == [HOSTILE[0], "Toy", "12 of 12", "–", "1,000 env_steps, 1 hours",

@@ -11,7 +11,7 @@ import pytest
 import rich.console
 from matplotlib import image
 
-from bmg_sweeps.analysis import estimates, readings, selection
+from bmg_sweeps.analysis import estimates, results
 from bmg_sweeps.records import attempts, store
 from bmg_sweeps.reporting import figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
@@ -82,7 +82,7 @@ def load(storage, sweep=SWEEP, arms=tuple(REWARDS)):
     points = tuple(toy_point(arm, seed) for arm in arms for seed in (0, 1))
     choice = choices.Choice(scale="paper")
     chosen = choices.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
-    return chosen, readings.load(storage, chosen)
+    return results.load(storage, chosen)
 
 
 @pytest.fixture
@@ -92,23 +92,6 @@ def complete(storage):
         for seed, rewards in enumerate(by_seed):
             record(storage, toy_point(arm, seed), rewards)
     return storage
-
-
-def results(chosen, trained):
-    return list(selection.at_budgets(chosen, trained).values())
-
-
-def with_results(storage, sweep):
-    chosen, trained = load(storage, sweep)
-    return chosen, results(chosen, trained)
-
-
-def make(chosen, trained):
-    return report.make(chosen, trained, results(chosen, trained))
-
-
-def draw(chosen, trained):
-    return figures.draw(chosen, trained, results(chosen, trained))
 
 
 @pytest.fixture
@@ -122,7 +105,7 @@ def drawn(monkeypatch):
 @pytest.fixture
 def made(complete):
     """The tables without that of the methods, which has tests of its own."""
-    return without_methods(make(*load(complete)))
+    return without_methods(report.make(load(complete)))
 
 
 def without_methods(made):
@@ -153,7 +136,7 @@ def partial(storage):
         progress={"env_steps": 60},
         failure=failure | {"kind": "failed"},
     )
-    return without_methods(make(*load(storage)))
+    return without_methods(report.make(load(storage)))
 
 
 def test_the_best_table_has_the_records_numbers(made):
@@ -191,9 +174,10 @@ def test_the_notes_say_what_is_published_at_which_budget(made):
 
 def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
     """Trained to 50, whose two budgets are 25 and 50, nothing compares with 100."""
-    chosen, trained = load(complete)
-    chosen = dataclasses.replace(chosen, stop={"env_steps": 50})
-    assert {row[-1] for row in make(chosen, trained)[0].rows} == {"–"}
+    whole = load(complete)
+    chosen = dataclasses.replace(whole.chosen, stop={"env_steps": 50})
+    shorter = results.load(complete, chosen)
+    assert {row[-1] for row in report.make(shorter)[0].rows} == {"–"}
 
 
 def test_every_configuration_has_a_row_with_all_budgets(made):
@@ -209,8 +193,8 @@ def test_every_configuration_has_a_row_with_all_budgets(made):
 def test_configurations_that_are_described_alike_keep_their_rows(complete):
     """A sweep's `tuned` forgot the rate: A1 and A2 differ in what is not shown."""
     methods = {"A": grid.Method({"kind": "a"}, tuned={"kind": "kind"})}
-    chosen, trained = load(complete, dataclasses.replace(SWEEP, methods=methods))
-    rows = shown(without_methods(make(chosen, trained))[1])
+    found = load(complete, dataclasses.replace(SWEEP, methods=methods))
+    rows = shown(without_methods(report.make(found))[1])
     of_a = [row for row in rows if row[0] == "A"]
     assert [row[-1] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
 
@@ -256,7 +240,7 @@ def test_mixed_code_revisions_are_noted(complete):
     """One point was made by another commit, on another device."""
     other = {"revision": "def+dirty", "device": "H100"}
     record(complete, toy_point(B, 1), [8, 12], provenance=other)
-    table = make(*load(complete))[-1]
+    table = report.make(load(complete))[-1]
     assert table.rows[1:3] == (
         ("code revision", "abc, def+dirty"),
         ("device", "H100, cpu"),
@@ -266,7 +250,7 @@ def test_mixed_code_revisions_are_noted(complete):
 
 def test_without_a_record_there_are_tables_still(storage):
     """Everything is left out, and nothing is known."""
-    best, scores, left_out, provenance = make(*load(storage))
+    best, scores, left_out, provenance = report.make(load(storage))
     assert (best.rows, scores.rows) == ((), ())
     assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
     assert [row[1] for row in provenance.rows] == ["0 of 6", *["–"] * 7]
@@ -314,7 +298,7 @@ def test_csv_has_every_score_in_full(complete):
     tuned_by_kind = grid.Method({"kind": "b"}, tuned={"kind": "κ"})
     methods = dict(SWEEP.methods) | {"B": tuned_by_kind}
     sweep = dataclasses.replace(SWEEP, methods=methods)
-    text = report.comma_separated(*with_results(complete, sweep))
+    text = report.comma_separated(load(complete, sweep))
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == ["method", "configuration", "rate", "kind", "axis", "budget",
                     "reward", "deviation", "points", "is_best", "published",
@@ -376,13 +360,13 @@ def test_text_writes_titles_and_columns_literally_too(part):
 
 def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     """A1 was run again on one seed, B has failed."""
-    chosen, trained = load(complete)
-    before = selection.select(SWEEP, trained, "env_steps", [100]).best
+    chosen = load(complete).chosen
+    before = results.load(complete, chosen, {"env_steps": [100]})
     fresh = toy_point(A1, 7), toy_point(B, 7)
     record(complete, fresh[0], [1, 900])
     again = choices.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
-    after = selection.select(SWEEP, readings.load(complete, again), "env_steps", [100])
-    table = report.comparison(chosen, before, after)
+    after = results.load(complete, again, {"env_steps": [100]})
+    table = report.comparison(before, after)
     assert table.title == "reward at 100 env_steps"
     assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
     assert [row[2:] for row in shown(table)] == [
@@ -410,20 +394,20 @@ def test_a_panel_shows_the_rows_of_its_window(complete, window):
     curve = display.Curve(title="Reward", metric="reward", label="reward")
     curves = curve, dataclasses.replace(curve, **window)
     sweep = dataclasses.replace(SWEEP, curves=curves)
-    whole, part = blue_pixels(draw(*load(complete, sweep)))
+    whole, part = blue_pixels(figures.draw(load(complete, sweep)))
     assert whole > part > 0
 
 
 def test_without_rows_there_are_empty_panels(storage):
     """A report before the first launch has a figure all the same."""
-    assert blue_pixels(draw(*load(storage))) == [0, 0]
+    assert blue_pixels(figures.draw(load(storage))) == [0, 0]
 
 
 def test_a_number_that_was_not_finite_is_not_drawn(complete):
     """A gap in the first panel, since a line needs two numbers; the rest is drawn."""
-    whole = blue_pixels(draw(*load(complete)))
+    whole = blue_pixels(figures.draw(load(complete)))
     record(complete, toy_point(A1, 1), [None, 1200])
-    gap = blue_pixels(draw(*load(complete)))
+    gap = blue_pixels(figures.draw(load(complete)))
     assert 0 < gap[0] < whole[0]
     assert gap[1] == whole[1]
 
@@ -431,7 +415,7 @@ def test_a_number_that_was_not_finite_is_not_drawn(complete):
 def test_a_sweep_without_curves_can_be_drawn(complete):
     """`curves` is empty unless said otherwise."""
     sweep = dataclasses.replace(SWEEP, curves=())
-    assert draw(*load(complete, sweep)).startswith(b"\x89PNG")
+    assert figures.draw(load(complete, sweep)).startswith(b"\x89PNG")
 
 
 def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
@@ -441,7 +425,7 @@ def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
     line = dataclasses.replace(curve, to=None)
     areas = []
     for panels in ((curve, other), (line, other)):
-        png = draw(*load(complete, dataclasses.replace(SWEEP, curves=panels)))
+        png = figures.draw(load(complete, dataclasses.replace(SWEEP, curves=panels)))
         pixels = np.round(255 * image.imread(io.BytesIO(png))[..., :3])
         is_blueish = (pixels[..., 2] - pixels[..., 0] > 40) & (pixels[..., 0] < 200)
         areas.append([half.sum() for half in np.split(is_blueish, 2, axis=1)])
@@ -457,7 +441,7 @@ def test_panels_of_one_label_have_one_scale(complete, drawn):
     weight = display.Curve(title="Weight", metric="weight", label="weight")
     of_b = dataclasses.replace(curve, methods=("B",))
     shown = (curve, of_b, weight, weight)
-    draw(*load(complete, dataclasses.replace(SWEEP, curves=shown)))
+    figures.draw(load(complete, dataclasses.replace(SWEEP, curves=shown)))
     panels = drawn[0].axes
     assert panels[0].get_ylim() == panels[1].get_ylim()
     assert panels[0].get_ylim() != panels[2].get_ylim()
@@ -473,27 +457,25 @@ def test_no_two_of_many_lines_look_the_same(storage, drawn):
     for arm, seed in itertools.product(arms, (0, 1)):
         record(storage, toy_point(arm, seed), [1, 2])
     methods = {kind: grid.Method({"kind": kind}, tuned={}) for kind in kinds}
-    draw(*load(storage, dataclasses.replace(SWEEP, methods=methods), arms))
+    figures.draw(load(storage, dataclasses.replace(SWEEP, methods=methods), arms))
     lines = drawn[0].axes[0].get_lines()
     styles = {(line.get_color(), line.get_linestyle()) for line in lines}
     assert len(styles) == len(lines) == len(kinds)
 
 
 def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(complete, drawn):
-    chosen, trained = load(complete)
-    draw(chosen, trained)
-    of_one_rate = [one for one in trained if one.point.values.get("rate") != 0.2]
-    draw(chosen, of_one_rate)
+    figures.draw(load(complete))
+    figures.draw(load(complete, arms=(A1, B)))
     titles = [figure.get_suptitle() for figure in drawn]
     assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
 
 
 def test_a_legend_counts_the_seeds_of_a_line(complete, drawn):
-    chosen, trained = load(complete)
-    draw(chosen, trained)
-    points = tuple(p for p in chosen.points if p.values["seed"] == 0)
-    of_one_seed = [one for one in trained if one.point.values["seed"] == 0]
-    draw(dataclasses.replace(chosen, points=points), of_one_seed)
+    whole = load(complete)
+    figures.draw(whole)
+    points = tuple(p for p in whole.chosen.points if p.values["seed"] == 0)
+    chosen = dataclasses.replace(whole.chosen, points=points)
+    figures.draw(results.load(complete, chosen))
     labels = [f.axes[0].get_lines()[0].get_label() for f in drawn]
     assert labels == ["A rate=0.1, 2 seeds", "A rate=0.1, 1 seed"]
 
@@ -502,6 +484,6 @@ def test_a_method_of_one_configuration_has_its_name_alone(complete):
     """Where nothing tells its configurations apart."""
     method = grid.Method(SWEEP.methods["A"].values, tuned={})
     sweep = dataclasses.replace(SWEEP, methods=SWEEP.methods | {"A": method})
-    values = load(complete, sweep)[1][0].point.values
+    values = load(complete, sweep).trained[0].point.values
     assert grid.name(sweep, values) == "A"
     assert grid.name(SWEEP, values).startswith("A ")

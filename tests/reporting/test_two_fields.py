@@ -17,9 +17,9 @@ import pytest
 from scipy import stats
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import estimates, readings, selection
+from bmg_sweeps.analysis import estimates, results, selection
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import charts, figures, page, report, tables
+from bmg_sweeps.reporting import charts, figures, page, report
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -78,8 +78,7 @@ def complete(storage):
 def load(storage, sweep=SWEEP):
     points = tuple(toy_point(*key, task) for key in REWARDS for task in "xy")
     chosen = choices.Chosen("toy", sweep, points, STOP, choices.Choice(scale="mine"))
-    trained = readings.load(storage, chosen)
-    return chosen, trained, selection.tested(storage, chosen, trained)
+    return results.load(storage, chosen)
 
 
 def titled(made, start):
@@ -94,7 +93,7 @@ def exact(row):
 
 
 def test_tables_deviate_over_seeds_and_count_both(complete):
-    made = report.make(*load(complete))
+    made = report.make(load(complete))
     about = "scale mine; seeds 0–1; tasks x, y; trained to 100 env_steps; cpu"
     assert {table.about for table in made} == {about}
     best = titled(made, "Best")
@@ -113,7 +112,7 @@ def test_tables_deviate_over_seeds_and_count_both(complete):
 
 def test_a_claim_is_decided_by_the_means_of_seeds(complete):
     """3, 7 against 1, 2, by Welch: 3.5 ± t √(8/2 + 0.5/2)."""
-    table = titled(report.make(*load(complete)), "What the paper claims")
+    table = titled(report.make(load(complete)), "What the paper claims")
     _, verdict, difference, more, less = table.rows[0]
     freedom = (4 + 0.25) ** 2 / (4**2 + 0.25**2)
     half = stats.t.ppf(0.975, freedom) * (4 + 0.25) ** 0.5
@@ -127,14 +126,13 @@ def test_methods_are_compared_on_each_task(complete):
     On y, 5 and 11 beat all. P = (0.625 + 1) / 2; the interquartile mean of 1, 3, 5
     and 11 is that of 3 and 5.
     """
-    table = titled(report.make(*load(complete)), "Methods")
+    table = titled(report.make(load(complete)), "Methods")
     assert table.rows[0][1].startswith("4 [")
     assert table.rows[0][-1].startswith("0.81 [")
 
 
 def test_csv_counts_points_seeds_and_tasks(complete):
-    chosen, _, results = load(complete)
-    text = io.StringIO(report.comma_separated(chosen, results), newline="")
+    text = io.StringIO(report.comma_separated(load(complete)), newline="")
     *_, last = csv.DictReader(text)
     assert [last[k] for k in ("points", "seeds", "tasks")] == ["4", "2", "2"]
     assert float(last["deviation"]) == pytest.approx(0.5**0.5)
@@ -144,7 +142,7 @@ def test_the_figure_averages_tasks_before_seeds(complete, monkeypatch):
     """At 50, A's seeds have 1 and 6: 3.5 ± 3.536; at 100 3 and 7."""
     drawn = []
     monkeypatch.setattr(figures.pyplot, "close", drawn.append)
-    figures.draw(*load(complete))
+    figures.draw(load(complete))
     line, _ = drawn[0].axes[0].get_lines()
     assert line.get_label() == f"A, {RUNS}"
     assert line.get_ydata() == pytest.approx([3.5, 5])
@@ -158,7 +156,7 @@ def test_the_figure_averages_tasks_before_seeds(complete, monkeypatch):
 
 
 def test_the_pages_charts_are_of_the_same_numbers(complete):
-    data = charts.data(*load(complete))
+    data = charts.data(load(complete))
     assert {one["seeds"] for one in data["configurations"]} == {RUNS}
     _, means, deviations = data["axes"][0]["panels"][0]["lines"][0]
     assert means == [3.5, 5]
@@ -167,33 +165,34 @@ def test_the_pages_charts_are_of_the_same_numbers(complete):
 
 def test_a_seed_without_one_of_its_tasks_is_not_drawn(complete):
     """Its mean would be that of other tasks: 1 and 5 are left, whose mean is 3."""
-    chosen, trained, results = load(complete)
-    lost = dataclasses.replace(trained[3], rows={})
-    data = charts.data(chosen, [*trained[:3], lost, *trained[4:]], results)
+    found = load(complete)
+    trained = list(found.trained)
+    trained[3] = dataclasses.replace(trained[3], rows={})
+    data = charts.data(dataclasses.replace(found, trained=tuple(trained)))
     assert data["configurations"][0]["seeds"] == f"1 of {RUNS}"
     assert data["axes"][0]["panels"][0]["lines"][0][1:] == [[1, 3]]
 
 
 def test_the_page_names_both_fields(complete):
-    chosen, trained, results = load(complete)
-    text = page.page(chosen, trained, results, tables.Table("T", ("a", "b"), ()))
+    text = page.page(load(complete), "runs")
     assert "<dt>seeds</dt><dd>0–1 (2)</dd>" in text
     assert "<dt>tasks</dt><dd>x, y (2)</dd>" in text
 
 
 def test_fresh_seeds_run_on_all_tasks(complete):
     """One configuration with two seeds on two tasks is four points."""
-    chosen, _, results = load(complete)
-    best = results[0].best[-2:]
-    fresh = selection.on_fresh_seeds(chosen, best[:1], (7, 8))
+    found = load(complete)
+    *_, a, _ = found.first.best
+    fresh = selection.on_fresh_seeds(found.chosen, [a], (7, 8))
     values = [(p.values["kind"], p.values["seed"], p.values["task"]) for p in fresh]
     assert sorted(values) == [("a", seed, task) for seed in (7, 8) for task in "xy"]
 
 
 def test_a_seed_that_was_used_is_not_fresh(complete):
     """Whichever configuration had it: A has seed 0 alone here, and B has both."""
-    chosen, _, results = load(complete)
-    *_, a, _ = results[0].best
+    found = load(complete)
+    *_, a, _ = found.first.best
+    chosen = found.chosen
     kept = [p for p in chosen.points if (*p.values.values(),)[:2] != ("a", 1)]
     chosen = dataclasses.replace(chosen, points=tuple(kept))
     a = dataclasses.replace(a, points=tuple(kept[:2]))
@@ -202,28 +201,26 @@ def test_a_seed_that_was_used_is_not_fresh(complete):
 
 
 def test_without_a_seed_nothing_can_be_fresh(complete):
-    chosen, _, results = load(complete)
+    found = load(complete)
     rule = dataclasses.replace(SWEEP.select, over=("task", "seed"))
     sweep = dataclasses.replace(SWEEP, select=rule)
-    chosen = dataclasses.replace(chosen, sweep=sweep)
+    chosen = dataclasses.replace(found.chosen, sweep=sweep)
     with pytest.raises(errors.UserError, match="toy begins with 'task'"):
-        selection.on_fresh_seeds(chosen, results[0].best, (7,))
+        selection.on_fresh_seeds(chosen, found.first.best, (7,))
 
 
 @pytest.mark.parametrize("sweep", [SWEEP, TESTED], ids=["validation", "test"])
 def test_the_comparison_is_of_tests_where_there_are_any(complete, sweep):
     """Seed 7 has 4 and 8, tests 40 and 80; B was not run on task y."""
-    chosen, _, results = load(complete, sweep)
-    best = results[0].best[-2:]
-    fresh = selection.on_fresh_seeds(chosen, best, (7,))
+    chosen, budgets = load(complete, sweep).chosen, {"env_steps": [100]}
+    before = results.load(complete, chosen, budgets)
+    fresh = selection.on_fresh_seeds(chosen, before.first.best, (7,))
     by_key = {(p.values["kind"], p.values["task"]): p for p in fresh}
     for key, reward in {("a", "x"): 4, ("a", "y"): 8, ("b", "x"): 1}.items():
         record(complete, by_key[key], (reward, reward))
     again = dataclasses.replace(chosen, points=fresh)
-    trained = readings.load(complete, again)
-    after = selection.select(sweep, trained, "env_steps", [100])
-    after = selection.with_tests(complete, sweep, trained, after)
-    table = report.comparison(chosen, best, after)
+    after = results.load(complete, again, budgets)
+    table = report.comparison(before, after)
     reason = "seed 7, task y: not run"
     if sweep is SWEEP:
         assert table.title == "reward at 100 env_steps"

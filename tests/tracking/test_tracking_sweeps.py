@@ -8,7 +8,7 @@ import pytest
 import tracked
 
 from bmg_sweeps import __main__, errors, tracking
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results
 from bmg_sweeps.records import files
 from bmg_sweeps.reporting import report
 from bmg_sweeps.sweep import choices
@@ -72,9 +72,8 @@ def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
     history = [one["item"] for one in tracked.of_type(run, "history")]
     rows = [item for item in history if "env_steps" in item]
     assert [item["env_steps"] for item in rows] == BUDGETS
-    trained = readings.load(exported.storage, exported.chosen)
-    (result,) = selection.at_budgets(exported.chosen, trained).values()
-    found = {(s.budget, s.method): s.estimate for s in result.best}
+    best = results.load(exported.storage, exported.chosen).first.best
+    found = {(s.budget, s.method): s.estimate for s in best}
     assert len(found) == 40  # Four methods.
     for item in rows:
         for method, name in (
@@ -113,10 +112,8 @@ def test_its_metrics_are_drawn_over_the_budgets(run):
 
 
 def test_its_tables_are_those_of_the_report(exported, run):
-    trained = readings.load(exported.storage, exported.chosen)
-    results = list(selection.at_budgets(exported.chosen, trained).values())
     summary = tracked.summary(run)
-    for table in report.make(exported.chosen, trained, results):
+    for table in report.make(results.load(exported.storage, exported.chosen)):
         data = _table(exported.storage, summary, table.title)
         assert len(data["data"]) == len(table.rows), table.title
     best = _table(exported.storage, summary, "Best by total_reward for each budget of")
