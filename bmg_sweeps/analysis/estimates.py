@@ -54,6 +54,11 @@ def counted(over: Sequence[str], points: Sequence[Point]) -> str:
     return text if is_whole else f"{len(points)} of {text}"
 
 
+def task(over: Sequence[str], point: Point) -> tuple[Any, ...]:
+    """Returns what a run is of beside its seed; () where there are only seeds."""
+    return tuple(point.values[field] for field in over[1:])
+
+
 def estimate(values: Iterable[float]) -> Estimate:
     """Averages numbers, one a seed."""
     values = list(values)

@@ -94,7 +94,10 @@ def report_(options: argparse.Namespace) -> None:
     if options.format == "csv":
         print(report.comma_separated(loaded), end="")
     else:
-        made = [_heading(options, chosen), *report.make(loaded)]
+        command = privacy.public(asking.command(options, "report", chosen.name))
+        storage = privacy.public(options.storage.uri)
+        heading = report.heading(loaded, storage, command)
+        made = [heading, *report.make(loaded)]
         if options.format == "markdown":
             print(tables.markdown(made))
         else:
@@ -173,19 +176,3 @@ def track(options: argparse.Namespace) -> None:
     if options.workspace:
         for line in tracking.save_workspace(options.storage, chosen):
             asking.say(line)
-
-
-def _heading(options: argparse.Namespace, chosen: choices.Chosen):
-    from bmg_sweeps.reporting import tables
-
-    command = asking.command(options, "report", chosen.name)
-    return tables.Table(
-        title=chosen.sweep.title,
-        columns=("what", "value"),
-        rows=(
-            ("scale", options.scale),
-            ("trained to", formatting.amounts(chosen.stop)),
-            ("storage", privacy.public(options.storage.uri)),
-            ("command", privacy.public(command)),
-        ),
-    )

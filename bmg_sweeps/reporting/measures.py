@@ -4,7 +4,7 @@ from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import published, tables
-from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 
@@ -23,13 +23,9 @@ def table(results: Results) -> list[Table]:
         return []
     axis = results.first.axis
     last = selection.last_budget(chosen, axis)
-    columns, groups = ["method", "configuration"], ["", ""]
-    for measure in sweep.measures:
-        has_others = bool(published.measured(chosen, measure.metric))
-        columns += ["ours", "published"] if has_others else [measure.label]
-        groups += [measure.label] * 2 if has_others else [""]
-    trained = results.trained
-    refused = {m.metric: readings.refusal(trained, m.metric) for m in sweep.measures}
+    refused = {
+        m.metric: readings.refusal(results.trained, m.metric) for m in sweep.measures
+    }
     why: dict[str, list[str]] = {}
     rows = []
     for members in results.configurations.values():
@@ -42,18 +38,23 @@ def table(results: Results) -> list[Table]:
             if isinstance(found, str):
                 reason = f"{measure.label}: {found}"
                 why.setdefault(reason, []).append(f"{row[0]} {row[1]}")
-            row.append(found if isinstance(found, Estimate) else "–")
+            row.append(found if isinstance(found, Estimate) else None)
             row += _others(chosen, measure, values)
         rows.append(tuple(row))
-    return [
-        Table(
-            f"Measures at {tables.amount(last)} {axis}",
-            tuple(columns),
-            tuple(rows),
-            _notes(chosen, axis, why),
-            groups=tuple(groups) if any(groups) else (),
-        )
-    ]
+    title = f"Measures at {tables.amount(last)} {axis}"
+    columns, notes = tuple(_columns(chosen)), _notes(chosen, axis, why)
+    return [Table(Key(Kind.MEASURES), title, columns, tuple(rows), notes)]
+
+
+def _columns(chosen: Chosen) -> list[Column]:
+    columns = [Column("method"), Column("configuration")]
+    for measure in chosen.sweep.measures:
+        if published.measured(chosen, measure.metric):
+            columns.append(Column("ours", "estimate", measure.label))
+            columns.append(Column("published", "printed", measure.label, True))
+        else:
+            columns.append(Column(measure.label, "estimate"))
+    return columns
 
 
 def _others(
@@ -63,8 +64,8 @@ def _others(
     numbers = published.measured(chosen, measure.metric)
     found = [m for m in numbers if published.is_of(m, chosen.sweep, values)]
     if found:
-        return [published.written(found[0].mean, found[0].deviation)]
-    return ["–"] if numbers else []
+        return [Estimate(found[0].mean, found[0].deviation)]
+    return [None] if numbers else []
 
 
 def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, ...]:
@@ -78,7 +79,8 @@ def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, .
         beside = f"; published: {', '.join(sources)}" if sources else ""
         notes.append(f"{measure.label} is {measure.metric}, {how}{beside}.")
     notes += published.note(chosen)
-    for reason, of in why.items():
-        where = of[0] if len(of) == 1 else f"{len(of)} configurations"
+    for reason, configurations in why.items():
+        number = len(configurations)
+        where = configurations[0] if number == 1 else f"{number} configurations"
         notes.append(f"{reason} ({where}).")
     return tuple(notes)

@@ -25,28 +25,27 @@ import markupsafe
 import plotly.offline
 
 from bmg_sweeps import formatting, privacy
-from bmg_sweeps.analysis import estimates, readings
-from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis import readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.records import store
 from bmg_sweeps.reporting import (
     best_tables,
     charts,
-    published,
     report,
     side_by_side,
     tables,
 )
-from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.choices import Chosen
 
 _TEMPLATES = pathlib.Path(__file__).parent / "templates"
-_LONG = 15  # Rows of a table that is not folded away.
-_LINE = 36  # Characters of a cell that is not broken into lines.
-_MANY = 200  # Points with an error that are listed.
-_EXAMPLES = 5  # Of them, those whose command is written out.
+MAX_ROWS = 15  # Of a table that is not folded away.
+MAX_LINE = 36  # Characters of a cell that is not broken into lines.
+MAX_ESTIMATES = 3  # Columns of estimates that are written in full.
+MAX_ERRORS = 200  # Points with an error that are listed.
+MAX_EXAMPLES = 5  # Of them, those whose command is written out.
 _TROUBLE = ("damaged", "failed", "diverged")
 _SCALES = {
     "smoke": "Smoke scale: it shows that everything works, and is far too short to "
@@ -72,7 +71,8 @@ def page(results: Results, storage: str) -> str:
     data = charts.data(results)
     axes = []
     for axis in results.selections:
-        shown = [*_headline(results, axis), *_published_table(results, axis)]
+        shown = best_tables.headline(results, axis)
+        shown += side_by_side.published_table(results, axis)
         shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
         shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
         axes.append((axis, [_view(table) for table in shown]))
@@ -138,39 +138,54 @@ class _Shown(NamedTuple):
 
 def _view(table: Table) -> dict[str, Any]:
     """Prepares a table for the template."""
-    estimates = [sum(isinstance(c, Estimate) for c in row) for row in table.rows]
-    is_wide = max(estimates, default=0) > 3
-    columns = []
-    groups = table.groups or ("",) * len(table.columns)
-    for i, (name, group) in enumerate(zip(table.columns, groups, strict=True)):
-        cells = [row[i] for row in table.rows]
-        is_number = name != "value" and all(map(_is_number, cells)) and bool(cells)
-        is_published = name in ("published", "Δ") or group.endswith(" published")
-        columns.append(_Column(name, is_number, is_published))
-    spans = [(group, len(list(of))) for group, of in itertools.groupby(table.groups)]
+    num_estimates = sum(column.kind == "estimate" for column in table.columns)
+    is_wide = num_estimates > MAX_ESTIMATES
+    columns = [
+        _Column(column.name, _is_number(column, cells), column.is_published)
+        for column, cells in zip(table.columns, _transposed(table), strict=True)
+    ]
+    groups = itertools.groupby(column.group for column in table.columns)
+    firsts = [row[0] for row in table.rows]
     return {
+        "kind": table.key.kind,
         "title": table.title,
         "about": table.about,
         "columns": columns,
-        "spans": spans,
-        "rows": [[_shown(cell, is_wide) for cell in row] for row in table.rows],
+        "spans": [(name, len(list(members))) for name, members in groups]
+        if table.has_groups
+        else [],
+        "rows": _shown(table, is_wide),
         "notes": table.notes,
         "is_dense": is_wide,
-        "is_grouped": len({row[0] for row in table.rows}) < len(table.rows),
-        "is_folded": len(table.rows) > _LONG,
+        "is_grouped": len(set(firsts)) < len(firsts),
+        "is_folded": len(table.rows) > MAX_ROWS,
     }
 
 
-def _shown(cell: Cell, is_wide: bool) -> _Shown:
-    if not isinstance(cell, Estimate):
-        return _Shown(cell, len(cell) > _LINE, None)
+def _transposed(table: Table) -> list[list[Cell]]:
+    return [[row[i] for row in table.rows] for i in range(len(table.columns))]
+
+
+def _is_number(column: Column, cells: Sequence[Cell]) -> bool:
+    """Whether a column is set as numbers are: flush right."""
+    if column.kind == "value":
+        return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+    return column.kind not in ("text", "described")
+
+
+def _shown(table: Table, is_wide: bool) -> list[list[_Shown]]:
+    """Writes the cells; where there are many estimates, in full on hover only."""
+    exact = tables.texts(table, is_exact=True)
     if not is_wide:
-        return _Shown(estimates.exact(cell), False, None)
-    return _Shown(estimates.short(cell), False, estimates.exact(cell))
-
-
-def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, Estimate) or bool(re.match(r"(–|[-+]?\d[\d,.]*\b)", cell))
+        return [[_Shown(text, len(text) > MAX_LINE, None) for text in r] for r in exact]
+    short = tables.texts(table, is_exact=False)
+    return [
+        [
+            _Shown(text, len(text) > MAX_LINE, full if full != text else None)
+            for text, full in zip(*row, strict=True)
+        ]
+        for row in zip(short, exact, strict=True)
+    ]
 
 
 def _statuses(results: Results) -> dict[str, str]:
@@ -218,40 +233,6 @@ def _warnings(
     return [*found, *notes]
 
 
-def _headline(results: Results, axis: str) -> list[Table]:
-    """The last budget's part of the table of the best."""
-    if not results.selections[axis].best:
-        return []
-    best = best_tables.table(results, axis)
-    last = best.rows[-1][0]
-    rows = tuple(row[1:] for row in best.rows if row[0] == last)
-    title = f"Best at {last} {axis}"
-    return [Table(title, best.columns[1:], rows, best.notes[:1])]
-
-
-def _published_table(results: Results, axis: str) -> list[Table]:
-    """Every published number of an axis, with ours where it was trained that far."""
-    if side_by_side.is_possible(results, axis):
-        return []  # It has all of them.
-    others, best = published.best(results.chosen, axis), results.selections[axis].best
-    ours = {(score.budget, score.method): score for score in best}
-    rows = []
-    for a in others:
-        row = (a.method, tables.amount(a.budget), Estimate(a.mean, a.deviation))
-        score = ours.get((a.budget, a.method))
-        found: tuple[Cell, ...] = ("–", "–", "–")
-        if score:
-            values, estimate = score.configuration.values, score.test or score.estimate
-            difference = formatting.signed(estimate.mean - a.mean)
-            found = (estimate, grid.describe(results.sweep, values), difference)
-        rows.append((*row, *found, a.source))
-    if not rows:
-        return []
-    columns = ("method", axis, "published", "ours", "selected", "Δ", "source")
-    note = "Published numbers are others', copied from the source; ours are measured."
-    return [Table("Published numbers beside ours", columns, tuple(rows), (note,))]
-
-
 def _points_tables(results: Results, statuses: Mapping[str, str]) -> list[Table]:
     """Points that ended badly, with their error, and those that are not done."""
     chosen, trained, made = results.chosen, results.trained, []
@@ -276,23 +257,28 @@ def _trouble_table(
 ) -> Table:
     over = chosen.sweep.select.over
     rows = []
-    for one in bad[:_MANY]:
+    for one in bad[:MAX_ERRORS]:
         values = one.point.values
         row = (
             one.point.id,
             statuses[one.point.id],
             grid.method_of(chosen.sweep, values),
             grid.describe(chosen.sweep, one.point.configuration(over).values),
-            *(str(values[field]) for field in over),
+            *(tables.value(values[field]) for field in over),
             _amounts(one.record.progress),
             _error(one.record),
         )
         rows.append(row)
     more = len(bad) - len(rows)
     notes = (f"And {more:,} more, which the command `status` lists.",) if more else ()
-    columns = ("point", "status", "method", "configuration", *over, "reached", "error")
+    names = ("point", "status", "method", "configuration")
+    columns = (
+        *map(Column, names),
+        *(Column(field, "value") for field in over),
+        *(Column("reached"), Column("error")),
+    )
     title = "Points that failed, diverged or are damaged"
-    return Table(title, columns, tuple(rows), notes)
+    return Table(Key(Kind.TROUBLE), title, columns, tuple(rows), notes)
 
 
 def _error(record: store.Record) -> str:
@@ -316,18 +302,23 @@ def _waiting_table(
             (
                 grid.method_of(chosen.sweep, values),
                 grid.describe(chosen.sweep, values),
-                str(states.count("missing")),
-                str(states.count("running")),
+                states.count("missing"),
+                states.count("running"),
                 *(
                     formatting.ranges(sorted({one.point.values[f] for one in members}))
                     for f in rule.over
                 ),
-                f"{tables.amount(furthest)} {rule.axis}" if furthest else "–",
+                f"{tables.amount(furthest)} {rule.axis}" if furthest else None,
             )
         )
-    seeds = (f"{field}s" for field in rule.over)
-    columns = ("method", "configuration", "missing", "running", *seeds, "furthest")
-    return Table("Points that are missing or running", columns, tuple(rows))
+    columns = (
+        *(Column("method"), Column("configuration")),
+        *(Column("missing", "count"), Column("running", "count")),
+        *(Column(f"{field}s") for field in rule.over),
+        Column("furthest"),
+    )
+    title = "Points that are missing or running"
+    return Table(Key(Kind.WAITING), title, columns, tuple(rows))
 
 
 def _versions_table(trained: Sequence[Trained]) -> Table:
@@ -344,7 +335,8 @@ def _versions_table(trained: Sequence[Trained]) -> Table:
     if times:
         first, last = (_day(end(times)) for end in (min, max))
         rows.append(("trained between", f"{first} and {last}"))
-    return Table("Versions and dates", ("what", "value"), tuple(rows))
+    columns = (Column("what"), Column("value"))
+    return Table(Key(Kind.VERSIONS), "Versions and dates", columns, tuple(rows))
 
 
 def _day(seconds: float) -> str:
@@ -376,7 +368,7 @@ def _commands(
     best = [command("best", "--budget", budget) for budget in budgets]
     fresh = [*_without_seeds(chosen.choice), *stored, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
-    bad = [i for i, status in statuses.items() if status in _TROUBLE][:_EXAMPLES]
+    bad = [i for i, status in statuses.items() if status in _TROUBLE][:MAX_EXAMPLES]
     retries = [command("run", "--point", i, "--retry") for i in bad]
     if best:
         written.append(("Print the best configurations", best))

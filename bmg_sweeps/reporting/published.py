@@ -67,9 +67,3 @@ def note(chosen: Chosen) -> list[str]:
     return [
         f"Published numbers are left out: {reason}, and does not compare with them."
     ]
-
-
-def written(mean: float, deviation: float | None) -> str:
-    """Writes a number with the digits that it was published with."""
-    parts = [mean] if deviation is None else [mean, deviation]
-    return " ± ".join(f"{part:g}" for part in parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import estimates, selection
+from bmg_sweeps.analysis import selection
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
@@ -19,12 +19,14 @@ from bmg_sweeps.reporting import (
     side_by_side,
     tables,
 )
-from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
-MAX_COLUMNS = 12  # Budgets of the table of every configuration.
+MAX_BUDGETS = 12  # Columns of the table of every configuration.
+
+_WHAT = (Column("what"), Column("value"))
 
 
 def make(results: Results) -> list[Table]:
@@ -68,6 +70,48 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     return [dataclasses.replace(table, about=about) for table in made]
 
 
+def keys(chosen: Chosen) -> list[Key]:
+    """Names the tables that a sweep's report has, whatever its records hold.
+
+    Args:
+        chosen: the sweep and its stop rule.
+
+    Returns:
+        Those of `make`, but for the comparison of methods, which needs several runs,
+        and what was left out.
+    """
+    sweep, found = chosen.sweep, []
+    for axis in selection.budgets(sweep.select, chosen.stop):
+        is_first = axis == sweep.select.axis
+        found.append(Key(Kind.BEST, axis))
+        found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
+        found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
+        found.append(Key(Kind.SCORES, axis))
+        found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
+    return [*found, Key(Kind.PROVENANCE)]
+
+
+def heading(results: Results, storage: str, command: str) -> Table:
+    """Makes the table of what was asked.
+
+    Args:
+        results: of the sweep.
+        storage: where the records are.
+        command: that shows the same.
+
+    Returns:
+        Scale, stop rule, storage and command.
+    """
+    chosen = results.chosen
+    rows = (
+        ("scale", chosen.choice.scale),
+        ("trained to", formatting.amounts(chosen.stop)),
+        ("storage", storage),
+        ("command", command),
+    )
+    return Table(Key(Kind.HEADING), chosen.sweep.title, _WHAT, rows)
+
+
 def left_out(results: Results, *axes: str) -> list[Table]:
     """Makes the table of what was not considered, and why.
 
@@ -82,22 +126,17 @@ def left_out(results: Results, *axes: str) -> list[Table]:
     for axis in axes:
         for one in results.selections[axis].left_out:
             first.setdefault(one.configuration.id, one)
-    rows = [
-        (
-            one.method,
-            grid.describe(results.sweep, one.configuration.values),
-            tables.amount(one.budget),
-            one.reason,
-        )
-        for one in first.values()
-    ]
-    table = Table(
-        title="Left out, from the first budget on that they do not reach",
-        columns=("method", "configuration", "budget", "why"),
-        rows=tuple(rows),
-        about=_about(results),
-    )
-    return [table] if rows else []
+    if not first:
+        return []
+    rows = []
+    for one in first.values():
+        described = grid.describe(results.sweep, one.configuration.values)
+        rows.append((one.method, described, one.budget, one.reason))
+    columns = (Column("method"), Column("configuration"))
+    columns += (Column("budget", "amount"), Column("why"))
+    title = "Left out, from the first budget on that they do not reach"
+    about = _about(results)
+    return [Table(Key(Kind.LEFT_OUT), title, columns, tuple(rows), about=about)]
 
 
 def provenance(results: Results) -> Table:
@@ -112,17 +151,16 @@ def provenance(results: Results) -> Table:
     notes += ["Devices are mixed."] if len(devices) > 1 else []
     rows = (
         ("points with a record", f"{len(runs)} of {len(trained)}"),
-        ("code revision", ", ".join(revisions) or "–"),
-        ("device", ", ".join(devices) or "–"),
-        ("threads", ", ".join(threads) or "–"),
-        ("points in a pack", ", ".join(map(str, widths)) or "–"),
+        ("code revision", ", ".join(revisions) or None),
+        ("device", ", ".join(devices) or None),
+        ("threads", ", ".join(threads) or None),
+        ("points in a pack", ", ".join(map(str, widths)) or None),
         ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
         ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
         ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
     )
-    return Table(
-        "Provenance", ("what", "value"), rows, tuple(notes), about=_about(results)
-    )
+    key, about = Key(Kind.PROVENANCE), _about(results)
+    return Table(key, "Provenance", _WHAT, rows, tuple(notes), about)
 
 
 def comparison(before: Results, after: Results) -> Table:
@@ -135,44 +173,38 @@ def comparison(before: Results, after: Results) -> Table:
     Returns:
         One row for each configuration, of tests where the sweep has any.
     """
-    rule = before.sweep.select
+    rule, best = before.sweep.select, before.first.best
     again = {score.configuration.id: score for score in after.first.best}
     missing = {one.configuration.id: one.reason for one in after.first.left_out}
-    side = ("validation",) if rule.test else ()
+    side = (Column("validation", "estimate"),) if rule.test else ()
+    seeds = Column(f"{rule.over[0]}s", "count")
+    columns = (Column("method"), Column("selected"), Column("then", "estimate"), *side)
+    columns += (seeds, Column(f"on fresh {seeds.name}", "estimate"), *side, seeds)
     rows = []
-    for score in before.first.best:
-        key = score.configuration.id
-        without = (missing.get(key), *("–" for _ in side), "–")
-        rows.append(
-            (
-                score.method,
-                grid.describe(before.sweep, score.configuration.values),
-                *_attained(rule, score),
-                *(_attained(rule, again[key]) if key in again else without),
-            )
-        )
-    budget = f"{tables.amount(before.first.best[0].budget)} {before.first.axis}"
-    seeds = f"{rule.over[0]}s"
+    for score in best:
+        found = again.get(score.configuration.id)
+        reason = missing.get(score.configuration.id)
+        described = grid.describe(before.sweep, score.configuration.values)
+        without = (reason, *(None for _ in side), None)
+        cells = _compared(after, found) if found else without
+        rows.append((score.method, described, *_compared(before, score), *cells))
+    note = f"Beside it, validation: {rule.metric}, which decided."
     return Table(
-        title=f"{rule.test or rule.metric} at {budget}",
-        columns=(
-            *("method", "selected", "then", *side, seeds),
-            *(f"on fresh {seeds}", *side, seeds),
-        ),
-        rows=tuple(rows),
-        notes=(f"Beside it, validation: {rule.metric}, which decided.",)
-        if rule.test
-        else (),
-        about=_about(dataclasses.replace(before, trained=())),
+        Key(Kind.COMPARISON),
+        f"{rule.test or rule.metric} at {tables.amount(best[0].budget)} {best[0].axis}",
+        columns,
+        tuple(rows),
+        (note,) if rule.test else (),
+        _about(dataclasses.replace(before, trained=())),
     )
 
 
-def _attained(rule: grid.Select, score: selection.Score) -> tuple[tables.Cell, ...]:
+def _compared(results: Results, score: selection.Score) -> tuple[Cell, ...]:
     """A configuration's number, validation beside a test, and the number of runs."""
-    numbers = (score.test or "–", score.estimate) if rule.test else (score.estimate,)
-    seeds = len({p.values[rule.over[0]] for p in score.points})
-    runs = estimates.counted(rule.over, score.points)
-    return (*numbers, str(seeds) if len(rule.over) == 1 else runs)
+    runs = best_tables.runs(results, score.points)
+    if results.sweep.select.test:
+        return (score.test, score.estimate, runs)
+    return (score.estimate, runs)
 
 
 def comma_separated(results: Results) -> str:
@@ -267,7 +299,7 @@ def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
 def _scores_table(results: Results, axis: str) -> Table:
     selected, sweep = results.selections[axis], results.sweep
     every = sorted({s.budget for s in (*selected.scores, *selected.left_out)})
-    step = -(-len(every) // MAX_COLUMNS) or 1
+    step = -(-len(every) // MAX_BUDGETS) or 1
     amounts = every[::-step][::-1]  # The last one is among them.
     by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in selected.scores:
@@ -276,19 +308,17 @@ def _scores_table(results: Results, axis: str) -> Table:
     rows = []
     for by_budget in by_configuration.values():
         one = next(iter(by_budget.values()))
-        cells = [by_budget[a].estimate if a in by_budget else "–" for a in amounts]
+        cells = [by_budget[a].estimate if a in by_budget else None for a in amounts]
         described = grid.describe(sweep, one.configuration.values)
         rows.append((one.method, described, *cells))
-    return Table(
-        title=f"{sweep.select.metric} of every configuration, by {axis}",
-        columns=("method", "configuration", *(tables.amount(a) for a in amounts)),
-        rows=tuple(rows),
-        notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
-        if len(amounts) < len(every)
-        else (),
-    )
+    columns = [Column("method"), Column("configuration")]
+    columns += [Column(tables.amount(a), "estimate") for a in amounts]
+    title = f"{sweep.select.metric} of every configuration, by {axis}"
+    note = f"At {len(amounts)} of {len(every)} budgets; CSV has all of them."
+    notes = (note,) if len(amounts) < len(every) else ()
+    return Table(Key(Kind.SCORES, axis), title, tuple(columns), tuple(rows), notes)
 
 
-def _median(seconds: Iterable[float]) -> str:
+def _median(seconds: Iterable[float]) -> str | None:
     known = [s for s in seconds if s > 0]
-    return f"{formatting.suffixed(statistics.median(known))}, median" if known else "–"
+    return f"{formatting.suffixed(statistics.median(known))}, median" if known else None

@@ -11,10 +11,8 @@ from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import report
-from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.reporting import report, tables
 from bmg_sweeps.sweep.choices import Chosen
-from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
 
@@ -57,7 +55,9 @@ def describe(
         config=config,
         is_running="running" in statuses,
         is_failed=False,
-        digest=memory.digest([[_shown(r) for r in own], counts, config, notes]),
+        digest=memory.digest(
+            [[_shown(r) for r in own], counts, config, notes, names(chosen).tables]
+        ),
         remembered=memory.remembered(storage, id_),
         load=functools.partial(_load, storage, chosen, counts),
     )
@@ -81,16 +81,10 @@ class Names(NamedTuple):
 
 def names(chosen: Chosen) -> Names:
     """Says what there will be to show of a sweep."""
-    axes = list(selection.budgets(chosen.sweep.select, chosen.stop))
-    nobody = Point(chosen.sweep.trainer, {})
-    some = (selection.LeftOut("", nobody, 0.0, ""),)
-    nothing = results.Results(chosen, (), {axis: Selection(axis) for axis in axes})
-    tables = _by_key(report.make(nothing))
-    without = {axis: Selection(axis, left_out=some) for axis in axes}
-    more = report.make(results.Results(chosen, (), without))
-    (left_out,) = _by_key(more).keys() - tables.keys()
+    axes = selection.budgets(chosen.sweep.select, chosen.stop)
     metrics = {a: [_metric(a, m) for m in chosen.sweep.methods] for a in axes}
-    return Names(metrics, list(tables), left_out)
+    made = [_name_of(key) for key in report.keys(chosen)]
+    return Names(metrics, made, _name_of(tables.Key(tables.Kind.LEFT_OUT)))
 
 
 def _notes(chosen: Chosen) -> str:
@@ -146,7 +140,7 @@ def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     return Content(
         rows=rows,
         summary=summary | counts,
-        tables=_by_key(report.make(loaded)),
+        tables={_name_of(table.key): table for table in report.make(loaded)},
         artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
         files=_configurations(loaded),
     )
@@ -171,8 +165,9 @@ def _metric(axis: str, method: str) -> str:
     return f"best/{axis}/{runs.name_of(method)}"
 
 
-def _by_key(made: Sequence[Table]) -> dict[str, Table]:
-    return {f"tables/{runs.name_of(table.title)}": table for table in made}
+def _name_of(key: tables.Key) -> str:
+    """Names a table by what it shows, such as "tables/best_env_steps"."""
+    return f"tables/{runs.name_of(' '.join(filter(None, key)))}"
 
 
 def _configurations(loaded: results.Results) -> dict[str, str]:

@@ -10,7 +10,7 @@ from bmg_sweeps import errors
 from bmg_sweeps.analysis import intervals, results
 from bmg_sweeps.records.attempts import begin
 from bmg_sweeps.records.store import read
-from bmg_sweeps.reporting import claims
+from bmg_sweeps.reporting import claims, tables
 from bmg_sweeps.sweep import Claim, Quantity, choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -68,7 +68,8 @@ def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
     choice = choices.Choice(scale="paper")
     chosen = choices.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
     (table,) = claims.table(results.load(storage, chosen))
-    return table.rows[0]
+    (row,) = tables.texts(table, is_exact=False)
+    return tuple(row)
 
 
 def test_separate_runs_are_compared_by_welch(complete):

@@ -18,7 +18,7 @@ from bmg_sweeps import __main__ as command_line
 from bmg_sweeps.analysis import readings, results
 from bmg_sweeps.cli import asking
 from bmg_sweeps.records import store
-from bmg_sweeps.reporting import charts, page
+from bmg_sweeps.reporting import charts, page, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -327,6 +327,23 @@ def test_a_table_of_many_numbers_has_them_in_full_on_hover():
     select = dataclasses.replace(SWEEP.select, budgets=budgets)
     text = write(complete(), sweep=dataclasses.replace(SWEEP, select=select))
     assert '<td class="number" title="1,296 ± 96">1.3k ± 96</td>' in text
+
+
+def test_numbers_are_flush_right_by_the_kind_of_their_column():
+    """A point's id may begin with a digit; a field's values may be words."""
+    columns = (
+        *(tables.Column("point"), tables.Column("K", "value")),
+        *(tables.Column("kind", "value"), tables.Column("mean", "estimate")),
+    )
+    rows = (("3f2a", 7, "1", None), ("12", None, "x", "not run"))
+    key = tables.Key(tables.Kind.TROUBLE)
+    view = page._view(tables.Table(key, "T", columns, rows))
+    assert [column.is_number for column in view["columns"]] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_the_curves_have_the_records_numbers():
@@ -736,13 +753,13 @@ def test_points_that_ended_badly_are_listed_with_their_error():
     found = results.without_tests(choose(trained), trained)
     trouble, missing = page._points_tables(found, page._statuses(found))
     assert [(row[0], row[1], *row[-3:]) for row in trouble.rows] == [
-        (bad[0].point.id, "failed", "0", "500 env_steps, 0.50 hours",
+        (bad[0].point.id, "failed", 0, "500 env_steps, 0.50 hours",
          "ValueError: no (toy.py:7 in train)"),
-        (bad[1].point.id, "diverged", "1", "50 env_steps, 0.05 hours", "NaN at 60"),
-        (bad[2].point.id, "damaged", "2", "–",
+        (bad[1].point.id, "diverged", 1, "50 env_steps, 0.05 hours", "NaN at 60"),
+        (bad[2].point.id, "damaged", 2, "–",
          "damaged, counted as missing: rows: 3 bytes"),
     ]  # fmt: skip
-    assert missing.rows == (("A", "β=0.1", "2", "0", "3–4", "50 env_steps"),)
+    assert missing.rows == (("A", "β=0.1", 2, 0, "3–4", "50 env_steps"),)
 
 
 def test_the_commands_mean_the_same_points():

@@ -7,10 +7,9 @@ import io
 import pytest
 import rich.console
 
-from bmg_sweeps.analysis import estimates, results
+from bmg_sweeps.analysis import estimates, intervals, results
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import charts, figures, report
-from bmg_sweeps.reporting import tables as tables_module
+from bmg_sweeps.reporting import charts, figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import runs
@@ -83,6 +82,7 @@ SWEEP = grid.Sweep(
 )
 B1, B5, M1 = ("b", 1e-3, 1), ("b", 1e-3, 5), ("one", 1e-4, 1)
 ACCURACIES = {B1: (60.0, 61.0), B5: (50.0, 63.0), M1: (55.0, 58.0)}
+TWO = estimates.Estimate(2_000.0, 1.0)
 COLUMNS = [
     "meta_updates",
     *("B β", "B K", "B validation", "B test"),
@@ -130,18 +130,15 @@ def recorded(storage, sweep=SWEEP, choice=None, **values):
     return results.load(storage, chosen)
 
 
-def titled(made, start):
-    """The first table whose title begins so."""
-    return next(table for table in made if table.title.startswith(start))
+def of_kind(made, kind, axis=""):
+    """The table of a kind, and of an axis where there is one for each."""
+    (table,) = [t for t in made if t.key[:2] == (kind, axis)]
+    return table
 
 
-def exact(row):
-    """Numbers in full; the others as they are."""
-    is_estimate = (isinstance(cell, estimates.Estimate) for cell in row)
-    return [
-        estimates.exact(cell) if is_number else cell
-        for cell, is_number in zip(row, is_estimate, strict=True)
-    ]
+def exact(table):
+    """Its rows, with numbers in full."""
+    return tables.texts(table, is_exact=True)
 
 
 def test_methods_stand_side_by_side_with_what_is_published(storage):
@@ -150,9 +147,9 @@ def test_methods_stand_side_by_side_with_what_is_published(storage):
     At 50 the best B has K = 1: seeds 60 and 60.5, tests one lower; 0.5 / √2 = 0.354.
     59.25 − 61.4 = −2.15; at 100: K = 5 and 62.25 − 62.5; M: 57.25 − 61.25.
     """
-    table = titled(report.make(recorded(storage)), "Best by validation_accuracy")
+    table = of_kind(report.make(recorded(storage)), "best", "meta_updates")
     assert list(table.names) == COLUMNS
-    assert [exact(row) for row in table.rows] == [
+    assert exact(table) == [
         [
             *("50", "0.001", "1", "60.250 ± 0.354", "59.250 ± 0.354"),
             *("0.001", "1", "61.4", "-2.15"),
@@ -176,9 +173,9 @@ def test_methods_stand_side_by_side_with_what_is_published(storage):
 def test_an_axis_of_which_nothing_is_published_keeps_its_form(storage):
     """Rows of one method each, of hours here."""
     made = report.make(recorded(storage))
-    table = titled(made, "Best by validation_accuracy for each budget of hours")
-    assert table.columns[:3] == ("hours", "method", "selected")
-    assert table.rows[0][:3] == ("1", "B", "β=0.001 K=1")
+    table = of_kind(made, "best", "hours")
+    assert table.names[:3] == ("hours", "method", "selected")
+    assert table.rows[0][:3] == (1, "B", "β=0.001 K=1")
 
 
 @pytest.mark.parametrize(
@@ -193,13 +190,13 @@ def test_what_is_not_the_papers_does_not_stand_beside_it(storage, keywords, reas
     """The form is the same; whatever is published is left out, and a note says why."""
     found = recorded(storage, **keywords)
     made = report.make(found)
-    table = titled(made, "Best by validation_accuracy")
+    table = of_kind(made, "best", "meta_updates")
     assert list(table.names) == [c for c in COLUMNS if "published" not in c]
     assert len(table.rows) == 2
     note = f"Published numbers are left out: {reason}, and does not compare with them."
     assert note in table.notes
-    assert note in titled(made, "Measures").notes
-    assert "published" not in titled(made, "Measures").columns
+    assert note in of_kind(made, "measures").notes
+    assert "published" not in " ".join(of_kind(made, "measures").names)
     text = report.comma_separated(found)
     assert "published" not in text
     panels = charts.data(found)["panels"]
@@ -214,18 +211,18 @@ def test_every_table_says_what_its_numbers_are_numbers_of(storage):
     )
     assert {table.about for table in made} == {about}
     assert about in as_text(made[:1]).splitlines()[0]
-    assert tables_module.markdown(made).count(about) == len(made)
+    assert tables.markdown(made).count(about) == len(made)
 
 
 def as_text(made):
     console = rich.console.Console(file=io.StringIO(), width=100)
-    tables_module.text(made, console)
+    tables.text(made, console)
     return console.file.getvalue()
 
 
 def test_side_by_side_fits_a_wide_terminal(storage):
     """Groups stand above their first columns, a word a line."""
-    table = titled(report.make(recorded(storage)), "Best by validation_accuracy")
+    table = of_kind(report.make(recorded(storage)), "best", "meta_updates")
     _, _, first, second, third, *_ = as_text([table]).splitlines()
     assert first.split() == ["B", "B", "M", "M"]
     assert second.split() == ["published", "published"]
@@ -235,8 +232,8 @@ def test_side_by_side_fits_a_wide_terminal(storage):
 
 def test_other_forms_have_the_groups_in_the_columns_names(storage):
     """Markdown and W&B, where no two columns may have one name."""
-    table = titled(report.make(recorded(storage)), "Best by validation_accuracy")
-    assert f"| {' | '.join(COLUMNS)} |" in tables_module.markdown([table])
+    table = of_kind(report.make(recorded(storage)), "best", "meta_updates")
+    assert f"| {' | '.join(COLUMNS)} |" in tables.markdown([table])
     columns = runs._as_wandb(table).columns
     assert len(set(columns)) == len(columns)
     assert set(COLUMNS) <= set(columns)
@@ -263,9 +260,9 @@ def test_measures_are_averaged_over_a_window_and_over_seeds(storage):
 
     The published one of M names K and FO alone; of B1 none is published.
     """
-    table = titled(report.make(recorded(storage)), "Measures at 100 meta_updates")
+    table = of_kind(report.make(recorded(storage)), "measures")
     assert table.names == ("method", "configuration", "ρ ours", "ρ published", "speed")
-    assert [exact(row)[:5] for row in table.rows] == [
+    assert exact(table) == [
         ["B", "β=0.001 K=1", "2.250 ± 1.061", "–", "0.0139 ± 0.0000"],
         ["B", "β=0.001 K=5", "2.250 ± 1.061", "0.59 ± 0.03", "0.0139 ± 0.0000"],
         [
@@ -284,8 +281,8 @@ def test_a_row_that_was_not_finite_leaves_a_window_without_a_mean(storage):
     chosen = recorded(storage).chosen
     for p in chosen.points:
         record(storage, p, (60.0, 61.0), norms=(1.0, None, 1.0))
-    table = titled(report.make(results.load(storage, chosen)), "Measures")
-    assert {row[2] for row in table.rows} == {"–"}
+    table = of_kind(report.make(results.load(storage, chosen)), "measures")
+    assert {row[2] for row in table.rows} == {None}
     assert table.notes[-1] == "ρ: norm is not finite (3 configurations)."
 
 
@@ -307,8 +304,8 @@ def test_speeds_of_packs_and_of_two_devices_are_refused(storage, provenance, rea
     """As hours are; what is no time is shown all the same."""
     chosen = recorded(storage).chosen
     record(storage, chosen.points[0], (60.0, 61.0), **provenance)
-    table = titled(report.make(results.load(storage, chosen)), "Measures")
-    assert table.rows[0][4] == "–"
+    table = of_kind(report.make(results.load(storage, chosen)), "measures")
+    assert table.rows[0][4] is None
     assert isinstance(table.rows[0][2], estimates.Estimate)
     assert table.notes[-1] == reason
 
@@ -326,9 +323,9 @@ def test_a_speed_that_decides_is_refused_as_hours_are(storage):
 
 def test_the_best_of_each_value_of_a_field_have_a_table_and_tests(storage):
     """At the last budget: B with K = 1 and with 5, M with 1."""
-    table = titled(report.make(recorded(storage)), "Best by validation_accuracy at")
+    table = of_kind(report.make(recorded(storage)), "by_value", "meta_updates")
     assert table.title == "Best by validation_accuracy at 100 meta_updates, by steps"
-    assert [exact(row) for row in table.rows] == [
+    assert exact(table) == [
         ["1", "B", "β=0.001 K=1", "61.250 ± 0.354", "60.250 ± 0.354"],
         ["1", "M", "β=0.0001 K=1 FO=False", "58.250 ± 0.354", "57.250 ± 0.354"],
         ["5", "B", "β=0.001 K=5", "63.250 ± 0.354", "62.250 ± 0.354"],
@@ -377,8 +374,8 @@ def test_the_table_of_every_configuration_has_few_enough_columns(storage):
     """Of 30 budgets every third, from the last one back; a note says so."""
     rule = dataclasses.replace(SWEEP.select, budgets={"meta_updates": 30})
     made = report.make(recorded(storage, dataclasses.replace(SWEEP, select=rule)))
-    table = titled(made, "validation_accuracy of every")
-    assert table.columns[-2:] == ("90", "100")
+    table = of_kind(made, "scores", "meta_updates")
+    assert table.names[-2:] == ("90", "100")
     assert len(table.columns) == 2 + 10
     assert table.notes == ("At 10 of 30 budgets; CSV has all of them.",)
 
@@ -394,5 +391,54 @@ def test_small_numbers_keep_three_digits(mean, deviation, text):
 
 def test_small_budgets_are_told_apart():
     """Of the smoke scale, in hours."""
-    written = [tables_module.amount(hours) for hours in (0.001, 0.002, 0.5, 24)]
+    written = [tables.amount(hours) for hours in (0.001, 0.002, 0.5, 24)]
     assert written == ["0.001", "0.002", "0.50", "24"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "short", "exact"),
+    [
+        ("amount", 2_000_000.0, "2,000,000", None),
+        ("count", 3, "3", None),
+        ("described", tables.Described("A", TWO), "A: 2k ± 1", None),
+        ("difference", 2_500.0, "+2.5k", None),
+        ("difference", -0.5, "-0.5", None),
+        ("estimate", TWO, "2k ± 1", "2,000 ± 1"),
+        ("interval", intervals.Interval(2_000.0, -1.0, 3.0), "2k [-1, 3]", None),
+        ("printed", TWO, "2000 ± 1", None),
+        ("probability", intervals.Interval(0.5, 0, 1), "0.50 [0.00, 1.00]", None),
+        ("share", tables.Share(2, 3), "2 / 3", None),
+        ("value", 1e-4, "0.0001", None),
+        ("estimate", None, "–", None),
+        ("estimate", "not run", "not run", None),
+    ],
+)
+def test_the_kind_of_a_column_says_how_it_is_written(kind, cell, short, exact):
+    """Only estimates differ between a terminal and a file."""
+    column = tables.Column("c", kind)
+    assert tables.written(column, cell, is_exact=False) == short
+    assert tables.written(column, cell, is_exact=True) == (exact or short)
+
+
+def test_what_a_report_always_has_is_known_without_its_records(storage):
+    """Of this sweep, which has seeds enough to compare its methods, too."""
+    found = recorded(storage)
+    made = [table.key for table in report.make(found)]
+    assert len(set(made)) == len(made)
+    more = [key for key in made if key.kind == "improvement"]
+    assert [key for key in made if key not in more] == report.keys(found.chosen)
+
+
+def test_tables_of_wandb_have_numbers(storage):
+    """An interval is three columns of them; a difference is one."""
+    made = report.make(recorded(storage))
+    table = runs._as_wandb(of_kind(made, "improvement", "meta_updates"))
+    names = ["interquartile mean", "interquartile mean low", "interquartile mean high"]
+    assert table.columns[1:4] == names
+    assert table.data[0][1] == 62.25
+    table = runs._as_wandb(of_kind(made, "best", "meta_updates"))
+    last = dict(zip(table.columns, table.data[1], strict=True))
+    assert last["meta_updates"] == 100
+    assert last["B published Δ"] == pytest.approx(-0.25)
+    assert (last["B published test"], last["B published test ±"]) == (62.5, None)
+    assert (last["M K"], last["M FO"]) == (1, "False")

@@ -18,6 +18,7 @@ from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
 BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
+ANY = tables.Key(tables.Kind.BEST)
 LITERAL = "[red]a|b[/red] [/x]"
 SWEEP = grid.Sweep(
     title="Toy",
@@ -109,17 +110,12 @@ def made(complete):
 
 
 def without_methods(made):
-    return [table for table in made if not table.title.startswith("Methods")]
+    return [t for t in made if t.key.kind != tables.Kind.IMPROVEMENT]
 
 
 def shown(table):
     """A table's rows with numbers in full, as the file formats write them."""
-    return tuple(
-        tuple(
-            estimates.exact(c) if isinstance(c, estimates.Estimate) else c for c in row
-        )
-        for row in table.rows
-    )
+    return tuple(map(tuple, tables.texts(table, is_exact=True)))
 
 
 @pytest.fixture
@@ -146,7 +142,7 @@ def test_the_best_table_has_the_records_numbers(made):
     without decimals. B at 50: 7.5, 1 / √2 = 0.707; at 100: 10.5, 3 / √2 = 2.121. A
     published number stands in the rows of its own method and budget: there is one.
     """
-    assert made[0].columns == (
+    assert made[0].names == (
         "env_steps",
         "method",
         "selected",
@@ -177,12 +173,12 @@ def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
     whole = load(complete)
     chosen = dataclasses.replace(whole.chosen, stop={"env_steps": 50})
     shorter = results.load(complete, chosen)
-    assert {row[-1] for row in report.make(shorter)[0].rows} == {"–"}
+    assert {row[-1] for row in report.make(shorter)[0].rows} == {None}
 
 
 def test_every_configuration_has_a_row_with_all_budgets(made):
     """A2: means 0.375 and 600, deviations 0.25 / √2 = 0.177 and 200 / √2 = 141.421."""
-    assert made[1].columns == ("method", "configuration", "50", "100")
+    assert made[1].names == ("method", "configuration", "50", "100")
     assert shown(made[1]) == (
         ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141"),
         ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421"),
@@ -211,19 +207,19 @@ def test_what_is_complete_is_not_left_out(made):
 
 def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
     """A1 has passed 50 and not 100; of B nothing is there."""
-    assert partial[2].columns == ("method", "configuration", "budget", "why")
-    assert sorted(partial[2].rows) == [
+    assert partial[2].names == ("method", "configuration", "budget", "why")
+    assert sorted(shown(partial[2])) == [
         ("A", "rate=0.1", "100", f"seed 1: failed (ValueError: {LITERAL})"),
         ("B", "rate=0.1", "50", "seed 0: not run"),
     ]
     assert shown(partial[1])[0] == ("A", "rate=0.1", "2.000 ± 1.414", "–")
-    considered = [(row[0], row[1], row[5]) for row in partial[0].rows]
+    considered = [(row[0], row[1], row[5]) for row in shown(partial[0])]
     assert considered == [("50", "A", "2 / 2"), ("100", "A", "1 / 2")]
 
 
 def test_the_provenance_is_that_of_the_records(made):
     """Each point trained for 2 s."""
-    assert made[-1].rows == (
+    assert shown(made[-1]) == (
         ("points with a record", "6 of 6"),
         ("code revision", "abc"),
         ("device", "cpu"),
@@ -241,7 +237,7 @@ def test_mixed_code_revisions_are_noted(complete):
     other = {"revision": "def+dirty", "device": "H100"}
     record(complete, toy_point(B, 1), [8, 12], provenance=other)
     table = report.make(load(complete))[-1]
-    assert table.rows[1:3] == (
+    assert shown(table)[1:3] == (
         ("code revision", "abc, def+dirty"),
         ("device", "H100, cpu"),
     )
@@ -253,7 +249,7 @@ def test_without_a_record_there_are_tables_still(storage):
     best, scores, left_out, provenance = report.make(load(storage))
     assert (best.rows, scores.rows) == ((), ())
     assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
-    assert [row[1] for row in provenance.rows] == ["0 of 6", *["–"] * 7]
+    assert [row[1] for row in shown(provenance)] == ["0 of 6", *["–"] * 7]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +282,7 @@ def parse_markdown(text):
 
 def test_markdown_reads_back_as_the_same_cells(partial):
     """A pipe in a message does not end its cell."""
-    expected = [(t.title, [t.columns, *shown(t)]) for t in partial]
+    expected = [(t.title, [t.names, *shown(t)]) for t in partial]
     assert parse_markdown(tables.markdown(partial)) == expected
 
 
@@ -336,26 +332,26 @@ def test_text_contains_every_cell_title_and_note(fixture, request):
     text = as_text(made)
     for table in made:
         assert table.title in text
-        for cell in (cell for row in table.rows for cell in row):
-            is_number = isinstance(cell, estimates.Estimate)
-            assert (estimates.short(cell) if is_number else cell) in text
+        for row in tables.texts(table, is_exact=False):
+            assert all(cell in text for cell in row)
         for note in table.notes:
             assert note in " ".join(text.split())
 
 
 def test_text_writes_no_emoji():
     """In an error message, `:b:` is as likely a slice."""
-    table = tables.Table("T [:b:]", ("c [:b:]",), (("x [:b:]",),), ("n [:b:]",))
+    columns = (tables.Column("c [:b:]"),)
+    table = tables.Table(ANY, "T [:b:]", columns, (("x [:b:]",),), ("n [:b:]",))
     assert as_text([table]).count(":b:") == 4
 
 
 @pytest.mark.parametrize("part", ["title", "columns"])
 def test_text_writes_titles_and_columns_literally_too(part):
     """A user's sweep may be titled "[draft] Toy", or its metric be "reward[0]"."""
-    table = tables.Table("Toy", ("what",), (("x",),))
-    new = {"title": "[draft] Toy", "columns": ("[a] what",)}[part]
-    text = as_text([dataclasses.replace(table, **{part: new})])
-    assert (new if part == "title" else new[0]) in text
+    table = tables.Table(ANY, "Toy", (tables.Column("what"),), (("x",),))
+    name = {"title": "[draft] Toy", "columns": "[a] what"}[part]
+    new = name if part == "title" else (tables.Column(name),)
+    assert name in as_text([dataclasses.replace(table, **{part: new})])
 
 
 def test_fresh_seeds_are_compared_with_what_was_selected(complete):

@@ -17,9 +17,9 @@ import pytest
 from scipy import stats
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import estimates, results, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import charts, figures, page, report
+from bmg_sweeps.reporting import charts, figures, improvement, page, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -81,39 +81,31 @@ def load(storage, sweep=SWEEP):
     return results.load(storage, chosen)
 
 
-def titled(made, start):
-    return next(table for table in made if table.title.startswith(start))
-
-
-def exact(row):
-    return [
-        estimates.exact(cell) if isinstance(cell, estimates.Estimate) else cell
-        for cell in row
-    ]
+def rows_of(made, kind):
+    (table,) = [table for table in made if table.key.kind == kind]
+    return tables.texts(table, is_exact=True)
 
 
 def test_tables_deviate_over_seeds_and_count_both(complete):
     made = report.make(load(complete))
     about = "scale mine; seeds 0–1; tasks x, y; trained to 100 env_steps; cpu"
     assert {table.about for table in made} == {about}
-    best = titled(made, "Best")
-    assert [exact(row) for row in best.rows[2:]] == [
+    assert rows_of(made, "best")[2:] == [
         ["100", "A", "", A, RUNS, "1 / 1"],
         ["100", "B", "", B, RUNS, "1 / 1"],
     ]
-    scores = titled(made, "reward of every configuration")
-    assert [exact(row)[-1] for row in scores.rows] == [A, B]
-    measures = titled(made, "Measures")
-    assert [exact(row)[-1] for row in measures.rows] == [A, B]
+    for kind in ("scores", "measures"):
+        assert [row[-1] for row in rows_of(made, kind)] == [A, B]
     how = "Mean over seeds, tasks ± standard deviation over seeds."
-    assert best.notes[0].startswith(how)
-    assert measures.notes[0] == how
+    notes = {t.key.kind: t.notes[0] for t in made if t.key.kind in ("best", "measures")}
+    assert all(note.startswith(how) for note in notes.values())
+    assert len(notes) == 2
 
 
 def test_a_claim_is_decided_by_the_means_of_seeds(complete):
     """3, 7 against 1, 2, by Welch: 3.5 ± t √(8/2 + 0.5/2)."""
-    table = titled(report.make(load(complete)), "What the paper claims")
-    _, verdict, difference, more, less = table.rows[0]
+    (row,) = rows_of(report.make(load(complete)), "claims")
+    _, verdict, difference, more, less = row
     freedom = (4 + 0.25) ** 2 / (4**2 + 0.25**2)
     half = stats.t.ppf(0.975, freedom) * (4 + 0.25) ** 0.5
     assert difference == f"3.5 [{3.5 - half:.3g}, {3.5 + half:.3g}]"
@@ -126,9 +118,10 @@ def test_methods_are_compared_on_each_task(complete):
     On y, 5 and 11 beat all. P = (0.625 + 1) / 2; the interquartile mean of 1, 3, 5
     and 11 is that of 3 and 5.
     """
-    table = titled(report.make(load(complete)), "Methods")
-    assert table.rows[0][1].startswith("4 [")
-    assert table.rows[0][-1].startswith("0.81 [")
+    (table,) = improvement.table(load(complete), "env_steps")
+    _, middle, _, chance = table.rows[0]
+    assert middle.estimate == 4
+    assert chance.estimate == 0.8125
 
 
 def test_csv_counts_points_seeds_and_tasks(complete):
@@ -224,17 +217,17 @@ def test_the_comparison_is_of_tests_where_there_are_any(complete, sweep):
     reason = "seed 7, task y: not run"
     if sweep is SWEEP:
         assert table.title == "reward at 100 env_steps"
-        assert [exact(row) for row in table.rows] == [
+        assert tables.texts(table, is_exact=True) == [
             ["A", "", A, RUNS, "6.000", "1 seed × 2 tasks"],
             ["B", "", B, RUNS, reason, "–"],
         ]
     else:
         assert table.title == "test_reward at 100 env_steps"
-        assert table.columns == (
+        assert table.names == (
             *("method", "selected", "then", "validation", "seeds"),
             *("on fresh seeds", "validation", "seeds"),
         )
-        assert [exact(row)[2:] for row in table.rows] == [
+        assert [row[2:] for row in tables.texts(table, is_exact=True)] == [
             ["50.000 ± 28.284", A, RUNS, "60.000", "6.000", "1 seed × 2 tasks"],
             ["15.000 ± 7.071", B, RUNS, reason, "–", "–"],
         ]
