@@ -60,15 +60,19 @@ def decide(results: Results) -> tuple[Decided, ...]:
         results: of the sweep.
 
     Returns:
-        One for each claim; none where nothing can be selected on the sweep's axis.
+        One for each claim; all are open where nothing is selected on the sweep's axis.
     """
-    rule = results.sweep.select
-    selected = results.selections.get(rule.axis)
-    if selected is None or selected.refused:
-        return ()
-    last = selection.last_budget(results.chosen, rule.axis)
+    axis, all_claims = results.sweep.select.axis, results.sweep.claims
+    selected = results.selections.get(axis)
+    reason = f"no budgets of {axis}" if selected is None else selected.refused
+    if reason:
+        verdict = Verdict.OPEN
+        return tuple(
+            Decided(claim=claim, verdict=verdict, reason=reason) for claim in all_claims
+        )
+    last = selection.last_budget(results.chosen, axis)
     best = {s.method: s for s in selected.best if s.budget == last}
-    return tuple(_decided(results, claim, best) for claim in results.sweep.claims)
+    return tuple(_decided(results, claim, best) for claim in all_claims)
 
 
 def _decided(results: Results, claim: Claim, best: Mapping[str, Score]) -> Decided:

@@ -112,6 +112,8 @@ def report_(options: argparse.Namespace) -> None:
 def _report_all(options: argparse.Namespace) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
     files.check_writable(options.storage)
+    from bmg_sweeps.reporting import index
+
     entries = []
     for name in loading.sweep_names():
         if options.scale not in loading.load_sweep(name).scales:
@@ -119,10 +121,8 @@ def _report_all(options: argparse.Namespace) -> None:
         chosen = choices.choose(name, asking.choice(options))
         loaded = results.load(options.storage, chosen)
         _write_html(options, loaded)
-        entries.append((f"{_report_name(options, chosen)}.html", loaded))
-    from bmg_sweeps.reporting import page
-
-    data = page.index(entries, asking.using(options)).encode()
+        entries.append(index.entry(f"{_report_name(options, chosen)}.html", loaded))
+    data = index.write(entries, asking.using(options)).encode()
     options.storage.replace(data, "reports", "index.html")
     asking.say(f"Reports: {_in_reports(options, 'index.html')}")
 

@@ -5,26 +5,14 @@ forbids it a network. Whatever a user or a record said is text here, never marku
 templates escape it, and so does the script where a chart gives markup a meaning.
 """
 
-import base64
 import dataclasses
 import datetime
-import functools
-import hashlib
 import itertools
-import json
-import pathlib
-import re
 import shlex
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jinja2
-import jinja2.utils
-import markupsafe
-import plotly.offline
-
-from bmg_sweeps import formatting, privacy
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
@@ -32,6 +20,8 @@ from bmg_sweeps.records import store
 from bmg_sweeps.reporting import (
     best_tables,
     charts,
+    published,
+    rendering,
     report,
     side_by_side,
     tables,
@@ -40,13 +30,12 @@ from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.choices import Chosen
 
-_TEMPLATES = pathlib.Path(__file__).parent / "templates"
 MAX_ROWS = 15  # Of a table that is not folded away.
 MAX_LINE = 36  # Characters of a cell that is not broken into lines.
 MAX_ESTIMATES = 3  # Columns of estimates that are written in full.
 MAX_ERRORS = 200  # Points with an error that are listed.
 MAX_EXAMPLES = 5  # Of them, those whose command is written out.
-_TROUBLE = ("damaged", "failed", "diverged")
+TROUBLE = ("damaged", "failed", "diverged")
 _SCALES = {
     "smoke": "Smoke scale: it shows that everything works, and is far too short to "
     "compare methods by. None of these are the paper's numbers.",
@@ -66,7 +55,7 @@ def page(results: Results, storage: str) -> str:
         HTML that needs no other file.
     """
     chosen, trained = results.chosen, results.trained
-    statuses = _statuses(results)
+    statuses = statuses_of(results)
     provenance = report.provenance(results)
     data = charts.data(results)
     axes = []
@@ -76,13 +65,13 @@ def page(results: Results, storage: str) -> str:
         shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
         shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
         axes.append((axis, [_view(table) for table in shown]))
-    return _render(
+    return rendering.render(
         "page.html",
-        scripts=[_library(), _script("page.js")],
+        scripts=[rendering.library(), rendering.script("page.js")],
         title=chosen.sweep.title,
         facts=_facts(results, statuses, storage),
         warnings=_warnings(chosen, statuses, provenance.notes),
-        data=_json(data),
+        data=rendering.json_text(data),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
@@ -90,38 +79,6 @@ def page(results: Results, storage: str) -> str:
         provenance=[_view(t) for t in (provenance, _versions_table(trained))],
         commands=_commands(results, statuses, storage),
     )
-
-
-def index(entries: Sequence[tuple[str, Results]], using: str) -> str:
-    """Writes the page that leads to those of several sweeps.
-
-    Args:
-        entries: file name of the sweep's page, and its results.
-        using: says which storage and scale.
-
-    Returns:
-        HTML that needs no other file.
-    """
-    rows = []
-    for file_name, results in entries:
-        chosen, statuses = results.chosen, list(_statuses(results).values())
-        rows.append(
-            {
-                "link": urllib.parse.quote(file_name),
-                "name": chosen.name,
-                "title": chosen.sweep.title,
-                "trainer": chosen.sweep.trainer,
-                "scale": chosen.choice.scale,
-                "stop": _amounts(chosen.stop),
-                "devices": ", ".join(_devices(results.trained)) or "–",
-                "points": len(statuses),
-                "done": statuses.count("done"),
-                "trouble": sum(status in _TROUBLE for status in statuses),
-            }
-        )
-    scales = dict.fromkeys(results.chosen.choice.scale for _, results in entries)
-    warnings = [_SCALES[scale] for scale in scales if scale in _SCALES]
-    return _render("index.html", scripts=[], rows=rows, using=using, warnings=warnings)
 
 
 class _Column(NamedTuple):
@@ -188,7 +145,7 @@ def _shown(table: Table, is_wide: bool) -> list[list[_Shown]]:
     ]
 
 
-def _statuses(results: Results) -> dict[str, str]:
+def statuses_of(results: Results) -> dict[str, str]:
     """Says where each point stands, by id; damaged ones apart from missing ones."""
     return {
         one.point.id: "damaged"
@@ -198,7 +155,8 @@ def _statuses(results: Results) -> dict[str, str]:
     }
 
 
-def _devices(trained: Sequence[Trained]) -> list[str]:
+def devices_of(trained: Sequence[Trained]) -> list[str]:
+    """Names the kinds of device that points were trained on."""
     return sorted({device for one in trained for device in one.record.devices})
 
 
@@ -211,9 +169,9 @@ def _facts(
     done = sum(status == "done" for status in statuses.values())
     return [
         ("scale", chosen.choice.scale),
-        ("trained to", _amounts(chosen.stop)),
+        ("trained to", amounts(chosen.stop)),
         *((name, f"{values} ({number})") for name, values, number in over),
-        ("device", ", ".join(_devices(results.trained)) or "–"),
+        ("device", ", ".join(devices_of(results.trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
         ("storage", storage),
@@ -225,7 +183,7 @@ def _warnings(
 ) -> list[str]:
     """What keeps the numbers from being the paper's, or from being compared."""
     scale, *rest = chosen.choice.scale, *chosen.choice.arguments()[2:]
-    found = [_SCALES[scale]] if scale in _SCALES else []
+    found = scale_warnings(chosen)
     if rest:
         found.append(f"Not the whole {scale} scale, but with {shlex.join(rest)}.")
     if other := sum(status != "done" for status in statuses.values()):
@@ -236,7 +194,7 @@ def _warnings(
 def _points_tables(results: Results, statuses: Mapping[str, str]) -> list[Table]:
     """Points that ended badly, with their error, and those that are not done."""
     chosen, trained, made = results.chosen, results.trained, []
-    bad = [one for one in trained if statuses[one.point.id] in _TROUBLE]
+    bad = [one for one in trained if statuses[one.point.id] in TROUBLE]
     bad += [
         one
         for one in trained
@@ -265,7 +223,7 @@ def _trouble_table(
             grid.method_of(chosen.sweep, values),
             grid.describe(chosen.sweep, one.point.configuration(over).values),
             *(tables.value(values[field]) for field in over),
-            _amounts(one.record.progress),
+            amounts(one.record.progress),
             _error(one.record),
         )
         rows.append(row)
@@ -344,6 +302,12 @@ def _day(seconds: float) -> str:
     return when.strftime("%Y-%m-%d %H:%M UTC")
 
 
+def scale_warnings(chosen: Chosen) -> list[str]:
+    """Says what a scale of the paper's sweeps is too small for."""
+    is_smaller = published.is_papers(chosen) and chosen.choice.scale in _SCALES
+    return [_SCALES[chosen.choice.scale]] if is_smaller else []
+
+
 def _commands(
     results: Results, statuses: Mapping[str, str], storage: str
 ) -> list[tuple[str, list[str]]]:
@@ -368,7 +332,7 @@ def _commands(
     best = [command("best", "--budget", budget) for budget in budgets]
     fresh = [*_without_seeds(chosen.choice), *stored, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
-    bad = [i for i, status in statuses.items() if status in _TROUBLE][:MAX_EXAMPLES]
+    bad = [i for i, status in statuses.items() if status in TROUBLE][:MAX_EXAMPLES]
     retries = [command("run", "--point", i, "--retry") for i in bad]
     if best:
         written.append(("Print the best configurations", best))
@@ -395,8 +359,10 @@ def _fresh_seeds(chosen: Chosen) -> str:
     return f"{first}-{first + 4}"
 
 
-def _amounts(by_axis: Mapping[str, float]) -> str:
-    return ", ".join(f"{tables.amount(n)} {axis}" for axis, n in by_axis.items()) or "–"
+def amounts(by_axis: Mapping[str, float]) -> str:
+    """Writes amounts of training by their axis: "1,000 env_steps, 1 hours"."""
+    written = [f"{tables.amount(number)} {axis}" for axis, number in by_axis.items()]
+    return ", ".join(written) or tables.NOTHING
 
 
 def _grouped(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list]:
@@ -405,66 +371,3 @@ def _grouped(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     for place, one in enumerate(configurations):
         groups.setdefault(one["method"], []).append((place, one))
     return groups
-
-
-def _render(template: str, scripts: Sequence[str], **values: Any) -> str:
-    hashes = [hashlib.sha256(script.encode()).digest() for script in scripts]
-    allowed = [f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes]
-    style = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            style=markupsafe.Markup(style),
-            scripts=[markupsafe.Markup(script) for script in scripts],
-            script_policy=" ".join(allowed) or "'none'",
-            **values,
-        )
-    )
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        finalize=lambda value: privacy.scrubbed(value) if type(value) is str else value,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["code"] = _code
-    return environment
-
-
-def _code(text: str) -> markupsafe.Markup:
-    """Marks what stands between backticks."""
-    escaped = str(markupsafe.escape(privacy.scrubbed(text)))
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))
-
-
-@functools.cache
-def _library() -> str:
-    """The charts' library, in a form that can stand inside a page."""
-    return _inside(plotly.offline.get_plotlyjs())
-
-
-def _script(name: str) -> str:
-    return _inside((_TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-def _inside(script: str) -> str:
-    """Writes a script so that a page's parser finds its end where it is.
-
-    The parser turns every end of line into one character, as the hash has it.
-    """
-    script = script.replace("\r\n", "\n").replace("\r", "\n")
-    return re.sub(r"<(?=/script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
-
-
-def _json(value: Any) -> markupsafe.Markup:
-    """Writes data for a script, safe to stand inside a page."""
-    dumps = functools.partial(json.dumps, allow_nan=False, separators=(",", ":"))
-    return jinja2.utils.htmlsafe_json_dumps(
-        value, dumps=lambda v: privacy.scrubbed(dumps(v, ensure_ascii=False))
-    )

@@ -4,6 +4,14 @@ from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest, PublishedMeasure
 
+PAPER = "paper"  # The scale of a sweep that is as large as in its paper.
+
+
+def is_papers(chosen: Chosen) -> bool:
+    """Whether a sweep repeats what a paper has: it has its numbers, or its scale."""
+    sweep = chosen.sweep
+    return sweep.published is not None or PAPER in sweep.scales
+
 
 def why_not(chosen: Chosen) -> str | None:
     """Says why published numbers do not compare with a sweep's; None where they do.

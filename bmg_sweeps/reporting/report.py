@@ -12,7 +12,7 @@ from bmg_sweeps.analysis import selection
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
-    claims,
+    claim_table,
     improvement,
     measures,
     published,
@@ -63,7 +63,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     is_first = axis == results.sweep.select.axis
     if not results.selections[axis].refused:
         made += best_tables.by_value(results, axis)
-        made += claims.table(results) if is_first else []
+        made += claim_table.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
     made += measures.table(results) if is_first else []

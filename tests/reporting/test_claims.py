@@ -10,7 +10,7 @@ from bmg_sweeps import errors
 from bmg_sweeps.analysis import intervals, results
 from bmg_sweeps.records.attempts import begin
 from bmg_sweeps.records.store import read
-from bmg_sweeps.reporting import claims, tables
+from bmg_sweeps.reporting import claim_table, tables
 from bmg_sweeps.sweep import Claim, Quantity, choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -67,7 +67,7 @@ def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
     made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(seeds))
     choice = choices.Choice(scale="paper")
     chosen = choices.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
-    (table,) = claims.table(results.load(storage, chosen))
+    (table,) = claim_table.table(results.load(storage, chosen))
     (row,) = tables.texts(table, is_exact=False)
     return tuple(row)
 

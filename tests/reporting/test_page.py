@@ -18,7 +18,7 @@ from bmg_sweeps import __main__ as command_line
 from bmg_sweeps.analysis import readings, results
 from bmg_sweeps.cli import asking
 from bmg_sweeps.records import store
-from bmg_sweeps.reporting import charts, page, tables
+from bmg_sweeps.reporting import charts, index, page, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -735,6 +735,30 @@ def test_what_is_not_the_papers_says_so(choice, warnings):
     assert "<dt>device</dt><dd>cpu</dd>" in text
 
 
+@pytest.mark.parametrize("scale", ["smoke", "lite", "mine"])
+def test_a_study_of_ones_own_is_not_reported_as_the_papers(scale):
+    """It has no published numbers and no scale "paper": none of its words are there."""
+    claim = display.Claim(text="A earns more", more="A", less="B")
+    trained = complete()
+    for sweep, has_words in (
+        (dataclasses.replace(SWEEP, claims=(claim,), published=None), False),
+        (dataclasses.replace(SWEEP, claims=(claim,)), True),
+    ):
+        found = results.without_tests(choose(trained, sweep, scale=scale), trained)
+        for text in (
+            *(table.title for table in report.make(found)),
+            *(note for table in report.make(found) for note in table.notes),
+            *page._warnings(found.chosen, {}, []),
+            *index.entry("toy.html", found).warnings,
+        ):
+            assert has_words or "paper" not in text.lower()
+        titles = [table.title for table in report.make(found)]
+        assert ("What the paper claims" in titles) == has_words
+        assert ("Claims" in titles) != has_words
+        number = int(has_words and scale != "mine")
+        assert len(page._warnings(found.chosen, {}, [])) == number
+
+
 def test_points_that_ended_badly_are_listed_with_their_error():
     """By id, with the error's last line; a point that was not tried is not."""
     failure = {"kind": "failed", "type": "ValueError", "message": "no", "tries": 2,
@@ -751,7 +775,7 @@ def test_points_that_ended_badly_are_listed_with_their_error():
     waiting = trained_point("a", 0.1, 3, until=0), trained_point("a", 0.1, 4, until=50)
     trained = [*bad, *waiting]
     found = results.without_tests(choose(trained), trained)
-    trouble, missing = page._points_tables(found, page._statuses(found))
+    trouble, missing = page._points_tables(found, page.statuses_of(found))
     assert [(row[0], row[1], *row[-3:]) for row in trouble.rows] == [
         (bad[0].point.id, "failed", 0, "500 env_steps, 0.50 hours",
          "ValueError: no (toy.py:7 in train)"),
@@ -773,7 +797,7 @@ def test_the_commands_mean_the_same_points():
               "gin": ("toy.name = 'x'",)}  # fmt: skip
     chosen = choose(trained, sweep, **choice)
     found = results.without_tests(chosen, trained)
-    written = page._commands(found, page._statuses(found), "my runs")
+    written = page._commands(found, page.statuses_of(found), "my runs")
     parsed = {}
     for line in itertools.chain.from_iterable(of for _, of in written):
         words = shlex.split(line)
@@ -846,12 +870,56 @@ def test_the_index_leads_to_the_pages(view, tmp_path):
     trained = complete()
     (tmp_path / name).write_text(write(trained), encoding="utf-8")
     chosen = choose(trained, name=HOSTILE[0], scale="smoke")
-    entries = [(name, results.without_tests(chosen, trained))]
-    shown = view(page.index(entries, "Storage runs, scale smoke."), "index.html")
-    row = table(shown, "Sweeps with a report")[1]
-    assert row == [HOSTILE[0], "Toy", "12 of 12", "–", "1,000 env_steps, 1 hours",
-                   "toy", "smoke", "cpu"]  # fmt: skip
+    entries = [index.entry(name, results.without_tests(chosen, trained))]
+    shown = view(index.write(entries, "Storage runs, scale smoke."), "index.html")
+    row = table(shown, "Sweeps with a report")[2]
+    assert row == [HOSTILE[0], "Toy", "12 of 12", "–", "–", "–", "–",
+                   "1,000 env_steps, 1 hours", "toy", "smoke", "cpu"]  # fmt: skip
     assert banner(shown)[0].startswith("Smoke scale")
     assert (
         shown.eval_on_selector("tbody a", "a => a.href") == (tmp_path / name).as_uri()
     )
+    assert shown.locator("table").count() == 1
+
+
+def test_the_index_lists_all_claims_and_counts_them(view):
+    """A has 1200, 1296 and 1392, B 400, 432 and 464; nothing is known of C.
+
+    The difference of the means is 864; of A and its own weight, 0.0005, it is 1,296.
+    """
+    weight = display.Quantity(method="A", metric="weight")
+    claimed = (
+        display.Claim(text="<b>A earns more</b>", more="A", less="B"),
+        display.Claim(text="B earns more", more="B", less="A"),
+        display.Claim(text="A is no weight", more="A", less=weight, are_equal=True),
+        display.Claim(text="As A", more="A", less="A", are_equal=True),
+        display.Claim(text="C earns more", more="C", less="A"),
+    )
+    c = {"C": grid.Method({"kind": "c"}, {})}
+    sweep = dataclasses.replace(
+        SWEEP, claims=claimed, methods=SWEEP.methods | c, published=None
+    )
+    trained = complete()
+    entries = [
+        index.entry(f"{name}.html", results.without_tests(chosen, trained))
+        for name, chosen in (
+            ("one", choose(trained, sweep, name="one")),
+            ("none", choose(trained, name="none")),
+        )
+    ]
+    shown = view(index.write(entries, "Storage runs."), "index.html")
+    _, _, one, none = table(shown, "Sweeps with a report")
+    assert one[4:7] == ["1", "2", "2"]
+    assert none[4:7] == ["–", "–", "–"]
+    _, *rows = table(shown, "Claims")
+    assert [row[:3] for row in rows] == [
+        ["one", "<b>A earns more</b>", "supported"],
+        ["one", "B earns more", "contradicted"],
+        ["one", "A is no weight", "contradicted"],
+        ["one", "As A", "not contradicted"],
+        ["one", "C earns more", "open: no configuration of C is complete"],
+    ]
+    assert [row[3].partition(" [")[0] for row in rows] == [
+        *("864", "-864", "1.3k", "0", "–"),
+    ]
+    assert shown.locator("tbody a").count() == 2 + len(claimed)

@@ -2,11 +2,11 @@
 
 from bmg_sweeps.analysis import claims, selection
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import tables
+from bmg_sweeps.reporting import published, tables
 from bmg_sweeps.reporting.tables import Cell, Column, Described, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 
-COLUMNS = (
+_COLUMNS = (
     Column("claim"),
     Column("by our points"),
     Column("difference", "interval"),
@@ -24,10 +24,9 @@ def table(results: Results) -> list[Table]:
     Returns:
         One table; none of a sweep without claims.
     """
-    decided = claims.decide(results)
-    if not decided:
-        return []
     rule = results.sweep.select
+    if not results.sweep.claims:
+        return []
     last = tables.amount(selection.last_budget(results.chosen, rule.axis))
     seeds = f"{rule.over[0]}s"
     notes = (
@@ -36,8 +35,10 @@ def table(results: Results) -> list[Table]:
         f"intervals of the difference by Student's t, of pairs where both are of the "
         f"same runs, else by Welch.",
     )
-    rows = tuple(_row(results.sweep, one) for one in decided)
-    return [Table(Key(Kind.CLAIMS), "What the paper claims", COLUMNS, rows, notes)]
+    rows = tuple(_row(results.sweep, one) for one in claims.decide(results))
+    is_papers = published.is_papers(results.chosen)
+    title = "What the paper claims" if is_papers else "Claims"
+    return [Table(Key(Kind.CLAIMS), title, _COLUMNS, rows, notes)]
 
 
 def verdict(one: claims.Decided) -> str:
