@@ -31,8 +31,9 @@ def data(results: Results) -> dict[str, Any]:
         `methods`, by name; `amounts`, the rows of numbers that lines are
         drawn over; and `axes`, each with the places of its best configurations and,
         for each panel, a line `[place in amounts, means, deviations]` by the place of
-        its configuration, and published numbers. In a panel of ranges the last of the
-        three are the means of the range's other end.
+        its configuration, published numbers, and which part of the axis is shown if not
+        all of it is. In a panel of ranges the last of the three are the means of the
+        range's other end.
     """
     groups, selections = results.configurations, results.selections
     places = {key: i for i, key in enumerate(groups)}
@@ -46,12 +47,7 @@ def data(results: Results) -> dict[str, Any]:
     axes = []
     for axis, selected in selections.items():
         panels = [
-            {
-                "lines": _lines(results, axis, panel, limits, pool),
-                "published": _published(results.chosen, axis, panel),
-            }
-            if isinstance(panel, display.Curve)
-            else {"lines": {}, "published": []}
+            _panel(results, axis, panel, limits, pool)
             for panel in (() if selected.refused else shown)
         ]
         axes.append({"name": axis, "best": best[axis], "panels": panels})
@@ -86,17 +82,31 @@ def _is_range(panel: display.Curve | display.Best) -> bool:
     return isinstance(panel, display.Curve) and panel.to is not None
 
 
-def _lines(results: Results, axis: str, panel, limits, pool) -> dict[int, list]:
-    """The lines of a panel, by the place of their configuration."""
-    lines = {}
+def _panel(results: Results, axis: str, panel, limits, pool) -> dict[str, Any]:
+    """What a panel shows on an axis: lines by the place of their configuration."""
+    if isinstance(panel, display.Best):
+        return {"lines": {}, "span": "", "published": []}
+    lines: dict[int, curves.Line] = {}
     for i, members in enumerate(results.configurations.values()):
         method = grid.method_of(results.sweep, members[0].point.values)
-        if panel.methods is not None and method not in panel.methods:
-            continue
-        line = _line(results.chosen, members, axis, panel, limits[i], pool)
-        if line:
+        is_shown = panel.methods is None or method in panel.methods
+        if is_shown and (line := _line(results, axis, panel, members, limits[i])):
             lines[i] = line
-    return lines
+    return {
+        "lines": {i: _written(line, pool) for i, line in lines.items()},
+        "span": curves.span(results, axis, panel, [*lines.values()]),
+        "published": _published(results.chosen, axis, panel),
+    }
+
+
+def _written(line: curves.Line, pool: dict[tuple, int]) -> list:
+    place = pool.setdefault(tuple(_rounded(line.amounts, 6)), len(pool))
+    written = [place, _rounded(line.means, 5)]
+    if line.others is not None:
+        written.append(_rounded(line.others, 5))
+    elif line.deviations is not None:
+        written.append(_rounded(line.deviations, 3))
+    return written
 
 
 def _configurations(results: Results, first: Sequence[int]) -> list[dict[str, Any]]:
@@ -148,67 +158,21 @@ def _most(results: Results, num_best: int, num_charts: int) -> int:
     return int(np.clip(most, MIN_AMOUNTS, MAX_AMOUNTS))
 
 
-def _line(
-    chosen: Chosen,
-    members: Sequence[Trained],
-    axis: str,
-    panel: display.Curve,
-    most: int,
-    pool: dict[tuple, int],
-) -> list | None:
+def _line(results: Results, axis: str, panel, members, most: int) -> curves.Line | None:
     """Averages a column over seeds; None where there is nothing to draw."""
-    over = chosen.sweep.select.over
-    members = _drawn(over, members)
+    members = _drawn(results.sweep.select.over, members)
     widths = {one.record.provenance.get("pack_width", 1) for one in members}
     is_timed = any(map(readings.is_timed, (axis, panel.metric)))
     if not members or (is_timed and widths != {1}):
         return None  # The hours of a pack are not its points' own.
-    begin, end = _window(chosen, panel)
-    if axis == chosen.sweep.select.axis:
-        between = begin, end
-    else:
-        members = [
-            _within(one, panel.metric, chosen.sweep.select.axis, begin, end)
-            for one in members
-        ]
-        between = 0.0, chosen.stop.get(axis, np.inf)
-    amounts, values = curves.curve(members, axis, panel.metric, between, most)
-    if not np.isfinite(values).any():
-        return None
-    mean, deviation = curves.over_seeds(over, members, values)
-    place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
-    line = [place, _rounded(mean, 5)]
-    if panel.to:
-        _, others = curves.curve(members, axis, panel.to, between, most)
-        line.append(_rounded(curves.over_seeds(over, members, others)[0], 5))
-    elif deviation is not None:
-        line.append(_rounded(deviation, 3))
-    return line
-
-
-def _window(chosen: Chosen, panel: display.Curve) -> tuple[float, float]:
-    """The part of the first axis that a panel shows."""
-    stop = chosen.stop.get(chosen.sweep.select.axis, math.inf)
-    end = min(panel.until or math.inf, stop)
-    return (end - panel.last if panel.last else 0.0), end
-
-
-def _within(
-    one: Trained, metric: str, axis: str, begin: float, end: float
-) -> readings.Trained:
-    """Keeps the rows of a part of an axis, to be drawn on another one."""
-    table = one.table(metric)
-    if axis not in table:
-        return one
-    kept = [i for i, amount in enumerate(table[axis]) if begin < amount <= end]
-    rows = {name: [column[i] for i in kept] for name, column in table.items()}
-    return Trained(one.point, one.record, rows)
+    line = curves.line(results, axis, panel, members, most)
+    return line if np.isfinite(line.means).any() else None
 
 
 def _published(chosen: Chosen, axis: str, panel: display.Curve) -> list[dict[str, Any]]:
     """The published numbers that a panel has a place for."""
     rule = chosen.sweep.select
-    begin, end = _window(chosen, panel)
+    begin, end = curves.window(chosen, panel)
     is_compared = panel.to is None and panel.metric == (rule.test or rule.metric)
     if axis != rule.axis or not is_compared:
         return []

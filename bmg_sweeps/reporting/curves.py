@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep.choices import Chosen
 
 
 class Attained(NamedTuple):
@@ -19,6 +21,15 @@ class Attained(NamedTuple):
     at: list[float] | list[str]  # Budgets, or values of the panel's field.
     means: list[float]
     deviations: list[float | None]  # Over seeds; None with one.
+
+
+class Line(NamedTuple):
+    """What is drawn of one configuration: arrays [T]."""
+
+    amounts: np.ndarray
+    means: np.ndarray
+    deviations: np.ndarray | None = None  # Over seeds; None with one, and of a range.
+    others: np.ndarray | None = None  # Means of the other end, of a range.
 
 
 def panels(sweep: grid.Sweep) -> tuple[display.Curve | display.Best, ...]:
@@ -69,6 +80,70 @@ def curve(
     ]
     # None becomes NaN, which is not drawn.
     return amounts, np.array(values, dtype=float).reshape(len(members), len(amounts))
+
+
+def line(
+    results: Results,
+    axis: str,
+    panel: display.Curve,
+    members: Sequence[Trained],
+    most: int = 500,
+) -> Line:
+    """Reads what a panel shows of one configuration.
+
+    Args:
+        results: of the sweep.
+        axis: that the line is drawn over.
+        panel: says which columns, and which part of the sweep's own axis.
+        members: the configuration's runs.
+        most: amounts at most.
+
+    Returns:
+        The line; it is empty where the runs have no rows there.
+    """
+    rule = results.sweep.select
+    between = window(results.chosen, panel)
+    if axis != rule.axis:
+        within = (rule.axis, *between)
+        members = [_within(one, panel.metric, *within) for one in members]
+        between = 0.0, results.chosen.stop.get(axis, np.inf)
+    amounts, values = curve(members, axis, panel.metric, between, most)
+    means, deviations = over_seeds(rule.over, members, values)
+    if panel.to is None:
+        return Line(amounts, means, deviations)
+    _, values = curve(members, axis, panel.to, between, most)
+    return Line(amounts, means, None, over_seeds(rule.over, members, values)[0])
+
+
+def window(chosen: Chosen, panel: display.Curve) -> tuple[float, float]:
+    """Returns the part of the sweep's own axis that a panel shows."""
+    stop = chosen.stop.get(chosen.sweep.select.axis, np.inf)
+    end = min(panel.until or np.inf, stop)
+    return (max(0.0, end - panel.last) if panel.last else 0.0), end
+
+
+def span(
+    results: Results, axis: str, panel: display.Curve, lines: Sequence[Line]
+) -> str:
+    """Says which part of an axis is drawn, in a panel that does not show all of it.
+
+    Args:
+        results: of the sweep.
+        axis: that the lines are drawn over.
+        panel: of the figure.
+        lines: that are drawn in it.
+
+    Returns:
+        Such as "5.6M to 6M env_steps"; "" where the panel shows all, or nothing.
+    """
+    drawn = [line.amounts for line in lines if len(line.amounts)]
+    if not drawn or (panel.until is None and panel.last is None):
+        return ""
+    is_own = axis == results.sweep.select.axis
+    begin = window(results.chosen, panel)[0] if is_own else min(a[0] for a in drawn)
+    end = formatting.suffixed(max(amounts[-1] for amounts in drawn))
+    start = f"{formatting.suffixed(begin)} to" if begin else "up to"
+    return f"{start} {end} {axis}"
 
 
 def over_seeds(
@@ -123,3 +198,13 @@ def below(sweep: grid.Sweep, panel: display.Best) -> str:
         if panel.by in method.symbols:
             return method.symbols[panel.by].text
     return panel.by or panel.axis
+
+
+def _within(one: Trained, metric: str, axis: str, begin: float, end: float) -> Trained:
+    """Keeps the rows of a part of an axis, to be drawn on another one."""
+    table = one.table(metric)
+    if axis not in table:
+        return one
+    kept = [i for i, amount in enumerate(table[axis]) if begin < amount <= end]
+    rows = {name: [column[i] for i in kept] for name, column in table.items()}
+    return Trained(one.point, one.record, rows)

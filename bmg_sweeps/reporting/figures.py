@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
-import numpy as np
 
 matplotlib.use("Agg")  # No window: the file is all that is wanted.
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import curves, published
@@ -42,17 +42,10 @@ def draw(results: Results) -> bytes:
     for panel, curve in zip(panels, shown, strict=True):
         if isinstance(curve, display.Best):
             _draw_best(panel, results, curve)
-            continue
-        drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
-        for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
-            name = grid.name(sweep, score.configuration.values)
-            label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
-            style = style | {"label": label}
-            _draw_line(panel, results, curve, results.members(score), style)
-        panel.set(title=curve.title, xlabel=selected.axis, ylabel=curve.label)
-        panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
+        else:
+            _draw_curves(panel, results, curve, best)
         panel.grid(alpha=0.3)
-        if drawn:
+        if panel.has_data():
             panel.legend(fontsize=7)
     _share_y(panels)
     figure.suptitle(_title(results))
@@ -114,26 +107,47 @@ def _draw_best(panel, results: Results, shown: display.Best) -> None:
             panel.plot(at, means, **style, linewidth=0, label=label)
     below = curves.below(chosen.sweep, shown)
     panel.set(title=shown.title, xlabel=below, ylabel=shown.label)
-    panel.grid(alpha=0.3)
-    if panel.has_data():
-        panel.legend(fontsize=7)
+    _set_ticks(panel.yaxis)
+    if not shown.by:
+        _set_ticks(panel.xaxis)
 
 
-def _draw_line(panel, results: Results, shown, members, style) -> None:
+def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:
+    """Draws the selected configurations, on the first axis."""
+    axis, sweep, lines = results.first.axis, results.sweep, []
+    drawn = [s for s in best if shown.methods is None or s.method in shown.methods]
+    for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
+        name = grid.name(sweep, score.configuration.values)
+        label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
+        lines.append(curves.line(results, axis, shown, results.members(score)))
+        _draw_line(panel, lines[-1], style | {"label": label})
+    span = curves.span(results, axis, shown, lines)
+    title = f"{shown.title}, {span}" if span else shown.title
+    panel.set(title=title, xlabel=axis, ylabel=shown.label)
+    for one in (panel.xaxis, panel.yaxis):
+        _set_ticks(one)
+
+
+def _draw_line(panel, line: curves.Line, style) -> None:
     """Draws mean and deviation over seeds; or the range between two means."""
-    axis, over, color = results.first.axis, results.sweep.select.over, style["color"]
-    end = min(shown.until or np.inf, results.chosen.stop.get(axis, np.inf))
-    begin = end - shown.last if shown.last else 0.0
-    amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
-    mean, deviation = curves.over_seeds(over, members, values)
-    if shown.to:
-        _, others = curves.curve(members, axis, shown.to, (begin, end))
-        other, _ = curves.over_seeds(over, members, others)
-        area = {"color": color, "alpha": 0.3, "label": style["label"]}
-        panel.fill_between(amounts, mean, other, **area)
-        panel.plot(amounts, mean, **style | {"label": None}, linewidth=0.8)
+    area = {"color": style["color"], "linewidth": 0}
+    if line.others is not None:
+        area |= {"alpha": 0.3, "label": style["label"]}
+        panel.fill_between(line.amounts, line.means, line.others, **area)
+        panel.plot(line.amounts, line.means, **style | {"label": None}, linewidth=0.8)
         return
-    panel.plot(amounts, mean, **style, linewidth=1.5)
-    if deviation is not None:
-        low, high = mean - deviation, mean + deviation
-        panel.fill_between(amounts, low, high, color=color, alpha=0.2)
+    panel.plot(line.amounts, line.means, **style, linewidth=1.5)
+    if line.deviations is not None:
+        edges = line.means - line.deviations, line.means + line.deviations
+        panel.fill_between(line.amounts, *edges, alpha=0.2, **area)
+
+
+def _set_ticks(axis: Any) -> None:
+    """Writes the numbers of an axis as 200k and 2M."""
+
+    def written(number: float, _: int) -> str:
+        low, high = axis.get_view_interval()
+        is_zero = abs(number) < 1e-9 * (high - low)  # But for rounding.
+        return formatting.suffixed(0.0 if is_zero else number, digits=6)
+
+    axis.set_major_formatter(ticker.FuncFormatter(written))

@@ -358,6 +358,32 @@ def test_the_curves_have_the_records_numbers():
         np.testing.assert_allclose(deviations, exact[:, 1], rtol=1e-2)
 
 
+def test_a_chart_says_which_part_of_the_axis_it_shows(toy):
+    """Its last 300 steps; on hours, those in which they were trained."""
+    titles = toy.locator("figure h3")
+    assert titles.all_inner_texts() == ["Reward", "Weight, 700 to 1k env_steps"]
+    toy.get_by_label("hours", exact=True).check()
+    assert titles.all_inner_texts()[0] == "Reward"
+    found = re.fullmatch(r"Weight, (0\.\d+) to 1 hours", titles.all_inner_texts()[1])
+    assert 0.75 <= float(found[1]) < 0.76 + 2 / 7
+
+
+def test_axes_are_written_in_thousands(view):
+    """Of 1000 times as many steps and rewards."""
+    one = trained_point("a", 0.2, 0)
+    rows = {k: [1000 * n for n in one.rows[k]] for k in ("env_steps", "reward")}
+    record = dataclasses.replace(one.record, manifest={"progress": {"env_steps": 1e6}})
+    trained = [dataclasses.replace(one, record=record, rows=one.rows | rows)]
+    select = dataclasses.replace(SWEEP.select, budgets={"env_steps": 2})
+    chosen = choose(trained, dataclasses.replace(SWEEP, select=select, published=None))
+    chosen = dataclasses.replace(chosen, stop={"env_steps": 1e6})
+    shown = view(page.page(results.without_tests(chosen, trained), "runs"))
+    plot = shown.locator(".plot").first
+    ends = [plot.locator(f".{x}tick text").last.text_content() for x in "xy"]
+    assert ends == ["1M", "1.2M"]
+    assert plot.locator(".xtick text").nth(1).text_content() == "0.2M"
+
+
 def test_a_panels_window_is_the_same_on_every_axis():
     """Its last 300 steps are those from 750 on, which begin at 0.75 hours."""
     made = data(complete())

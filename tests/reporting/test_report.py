@@ -394,6 +394,46 @@ def test_a_panel_shows_the_rows_of_its_window(complete, window):
     assert whole > part > 0
 
 
+@pytest.mark.parametrize(
+    ("part", "span"),
+    [
+        ({}, ""),
+        ({"last": 40}, ", 60 to 100 env_steps"),
+        ({"until": 80}, ", up to 50 env_steps"),  # The last row before it.
+        ({"until": 6_000_000, "last": 400_000}, ", up to 100 env_steps"),
+    ],
+)
+def test_a_panel_says_which_part_is_drawn(complete, drawn, part, span):
+    """Also where the run is shorter than what the panel would show."""
+    curve = display.Curve(title="Reward", metric="reward", label="reward", **part)
+    figures.draw(load(complete, dataclasses.replace(SWEEP, curves=(curve,))))
+    assert drawn[0].axes[0].get_title() == f"Reward{span}"
+
+
+@pytest.mark.parametrize(
+    ("limits", "labels"),
+    [
+        ((0, 400_000), ["0", "100k", "200k", "300k", "400k"]),
+        ((1_000_000, 2_000_000), ["1M", "1.25M", "1.5M", "1.75M", "2M"]),
+        ((-0.1, 0.3), ["-0.1", "0", "0.1", "0.2", "0.3"]),
+    ],
+)
+def test_numbers_of_both_axes_are_written_in_thousands_and_millions(
+    complete, drawn, limits, labels
+):
+    """Without an offset such as 1e4 at the end of the axis."""
+    best = display.Best(title="Best", label="reward", axis="env_steps")
+    sweep = dataclasses.replace(SWEEP, curves=(*SWEEP.curves, best))
+    figures.draw(load(complete, sweep))
+    for panel in (drawn[0].axes[0], drawn[0].axes[2]):
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_view_interval(*limits, ignore=True)
+            axis.set_ticks(np.linspace(*limits, 5))
+            axis.set_major_formatter(axis.get_major_formatter())
+            assert [tick.get_text() for tick in axis.get_ticklabels()] == labels
+            assert axis.get_offset_text().get_text() == ""
+
+
 def test_without_rows_there_are_empty_panels(storage):
     """A report before the first launch has a figure all the same."""
     assert blue_pixels(figures.draw(load(storage))) == [0, 0]
