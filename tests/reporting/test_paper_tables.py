@@ -422,7 +422,8 @@ def test_the_kind_of_a_column_says_how_it_is_written(kind, cell, short, exact):
 
 def test_what_a_report_always_has_is_known_without_its_records(storage):
     """Of this sweep, which has seeds enough to compare its methods, too."""
-    found = recorded(storage)
+    claim = display.Claim(text="B is better", more="B", less="M")
+    found = recorded(storage, dataclasses.replace(SWEEP, claims=(claim,)))
     made = [table.key for table in report.make(found)]
     assert len(set(made)) == len(made)
     more = [key for key in made if key.kind == "improvement"]
@@ -435,7 +436,7 @@ def test_tables_of_wandb_have_numbers(storage):
     table = runs._as_wandb(of_kind(made, "improvement", "meta_updates"))
     names = ["interquartile mean", "interquartile mean low", "interquartile mean high"]
     assert table.columns[1:4] == names
-    assert table.data[0][1] == 62.25
+    assert table.data[0][1:4] == [62.25, 62, 62.5]
     table = runs._as_wandb(of_kind(made, "best", "meta_updates"))
     last = dict(zip(table.columns, table.data[1], strict=True))
     assert last["meta_updates"] == 100

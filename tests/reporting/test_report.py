@@ -411,15 +411,15 @@ def test_a_panel_says_which_part_is_drawn(complete, drawn, part, span):
 
 
 @pytest.mark.parametrize(
-    ("limits", "labels"),
+    ("ticks", "labels"),
     [
-        ((0, 400_000), ["0", "100k", "200k", "300k", "400k"]),
-        ((1_000_000, 2_000_000), ["1M", "1.25M", "1.5M", "1.75M", "2M"]),
-        ((-0.1, 0.3), ["-0.1", "0", "0.1", "0.2", "0.3"]),
+        ([0, 50_000, 400_000], ["0", "50k", "400k"]),
+        ([1_000_000, 1_000_500, 2e6], ["1M", "1.0005M", "2M"]),
+        ([-0.1, 1e-17, 0.3], ["-0.1", "0", "0.3"]),
     ],
 )
 def test_numbers_of_both_axes_are_written_in_thousands_and_millions(
-    complete, drawn, limits, labels
+    complete, drawn, ticks, labels
 ):
     """Without an offset such as 1e4 at the end of the axis."""
     best = display.Best(title="Best", label="reward", axis="env_steps")
@@ -427,9 +427,7 @@ def test_numbers_of_both_axes_are_written_in_thousands_and_millions(
     figures.draw(load(complete, sweep))
     for panel in (drawn[0].axes[0], drawn[0].axes[2]):
         for axis in (panel.xaxis, panel.yaxis):
-            axis.set_view_interval(*limits, ignore=True)
-            axis.set_ticks(np.linspace(*limits, 5))
-            axis.set_major_formatter(axis.get_major_formatter())
+            axis.set_ticks(ticks)
             assert [tick.get_text() for tick in axis.get_ticklabels()] == labels
             assert axis.get_offset_text().get_text() == ""
 
