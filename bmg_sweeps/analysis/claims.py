@@ -64,11 +64,11 @@ def decide(results: Results) -> tuple[Decided, ...]:
     """
     axis, all_claims = results.sweep.select.axis, results.sweep.claims
     selected = results.selections.get(axis)
-    reason = f"no budgets of {axis}" if selected is None else selected.refused
-    if reason:
-        verdict = Verdict.OPEN
+    if selected is None or selected.refused:
+        reason = (selected and selected.refused) or f"no budgets of {axis}"
         return tuple(
-            Decided(claim=claim, verdict=verdict, reason=reason) for claim in all_claims
+            Decided(claim=claim, verdict=Verdict.OPEN, reason=reason)
+            for claim in all_claims
         )
     last = selection.last_budget(results.chosen, axis)
     best = {s.method: s for s in selected.best if s.budget == last}
@@ -76,11 +76,11 @@ def decide(results: Results) -> tuple[Decided, ...]:
 
 
 def _decided(results: Results, claim: Claim, best: Mapping[str, Score]) -> Decided:
-    readings = [_reading(results, q, best) for q in (claim.more, claim.less)]
-    reasons = [found for found in readings if isinstance(found, str)]
-    if reasons:
-        return Decided(claim=claim, verdict=Verdict.OPEN, reason=reasons[0])
-    more, less = readings
+    more = _reading(results, claim.more, best)
+    less = _reading(results, claim.less, best)
+    if isinstance(more, str) or isinstance(less, str):
+        reason = more if isinstance(more, str) else str(less)
+        return Decided(claim=claim, verdict=Verdict.OPEN, reason=reason)
     over = results.sweep.select.over
     if min(len(more.by_seed), len(less.by_seed)) < 2:
         reason = "one seed has no interval"

@@ -19,7 +19,7 @@ class Estimate:
 
 
 def by_seed(
-    over: Sequence[str], points: Sequence[Point], values: Sequence[Any]
+    over: Sequence[str], points: Sequence[Point], values: Iterable[Any]
 ) -> dict[Any, Any]:
     """Averages the values of each seed, over its tasks if there are several.
 

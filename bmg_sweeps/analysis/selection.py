@@ -334,7 +334,7 @@ def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
     for score in scores:
         key = score.configuration.values[field], score.method
         rivals.setdefault(key, []).append(score)
-    best = [min(of, key=lambda s: _rank(rule, s)) for of in rivals.values()]
+    best = [min(group, key=lambda s: _rank(rule, s)) for group in rivals.values()]
     return tuple(sorted(best, key=lambda s: s.configuration.values[field]))
 
 

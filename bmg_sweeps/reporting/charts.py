@@ -1,7 +1,7 @@
 """Learning curves of every configuration, as data for a page's charts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,7 @@ def data(results: Results) -> dict[str, Any]:
     best = {a: [places[key] for key in _best_ids(s)] for a, s in selections.items()}
     shown = curves.panels(results.sweep)
     is_best = {i for of_axis in best.values() for i in of_axis}
-    num_charts = len(selections) * sum(isinstance(p, display.Curve) for p in shown)
-    few = _most(results, len(is_best), num_charts)
-    limits = [MAX_AMOUNTS if i in is_best else few for i in range(len(groups))]
+    limits = _limits(results, is_best)
     pool: dict[tuple, int] = {}
     axes = []
     for axis, selected in selections.items():
@@ -147,15 +145,20 @@ def _drawn(over: Sequence[str], members: Sequence[Trained]) -> list[Trained]:
     return [one for one in members if one.point.values[over[0]] not in partial]
 
 
-def _most(results: Results, num_best: int, num_charts: int) -> int:
-    """Shares out what numbers the best configurations' lines leave to the others."""
-    seed = results.sweep.select.over[0]
+def _limits(results: Results, is_best: set[int]) -> list[int]:
+    """Says of how many amounts each configuration's lines are, by its place.
+
+    The best ones have as many as any; the others share what numbers are left.
+    """
+    seed, number = results.sweep.select.over[0], len(results.configurations)
     num_seeds = len({p.values[seed] for p in results.chosen.points})
-    columns = 1 if num_seeds < 2 else 2
-    lines = (len(results.configurations) - num_best) * num_charts * columns
-    left = MAX_NUMBERS - num_best * num_charts * columns * MAX_AMOUNTS
-    most = left // lines if lines else MAX_AMOUNTS
-    return int(np.clip(most, MIN_AMOUNTS, MAX_AMOUNTS))
+    shown = curves.panels(results.sweep)
+    num_curves = sum(isinstance(panel, display.Curve) for panel in shown)
+    num_lines = len(results.selections) * num_curves * (1 if num_seeds < 2 else 2)
+    others = (number - len(is_best)) * num_lines
+    left = MAX_NUMBERS - len(is_best) * num_lines * MAX_AMOUNTS
+    few = int(np.clip(left // (others or 1), MIN_AMOUNTS, MAX_AMOUNTS))
+    return [MAX_AMOUNTS if i in is_best else few for i in range(number)]
 
 
 def _line(results: Results, axis: str, panel, members, most: int) -> curves.Line | None:
@@ -185,7 +188,7 @@ def _published_point(a: display.PublishedBest) -> dict[str, Any]:
             "deviation": a.deviation}  # fmt: skip
 
 
-def _rounded(numbers: Sequence[float], digits: int) -> list[float | int | None]:
+def _rounded(numbers: Iterable[float], digits: int) -> list[float | int | None]:
     """Writes numbers with few digits; what is not finite is a gap."""
     short = [float(f"{n:.{digits}g}") if math.isfinite(n) else None for n in numbers]
     return [int(n) if n is not None and n.is_integer() else n for n in short]

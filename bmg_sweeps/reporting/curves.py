@@ -1,5 +1,6 @@
 """What figures show: columns of runs over training, and what the best attain."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ class Attained(NamedTuple):
     """What one method's selected configurations attain, in a panel of the best."""
 
     method: str
-    at: list[float] | list[str]  # Budgets, or values of the panel's field.
+    at: list[float | str]  # Budgets, or values of the panel's field.
     means: list[float]
     deviations: list[float | None]  # Over seeds; None with one.
 
@@ -63,9 +64,7 @@ def curve(
     columns = [np.asarray(table.get(axis, ()), dtype=float) for table in tables]
     if any(len(column) == 0 for column in columns):
         return np.empty(0), np.empty((len(members), 0))
-    amounts = columns[0]
-    for column in columns[1:]:
-        amounts = np.intersect1d(amounts, column)
+    amounts = functools.reduce(np.intersect1d, columns)
     if len(amounts) < 2:
         first = max(column[0] for column in columns)
         last = min(column[-1] for column in columns)

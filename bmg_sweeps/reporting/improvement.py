@@ -3,7 +3,6 @@
 import numpy as np
 
 from bmg_sweeps.analysis import estimates, intervals, selection
-from bmg_sweeps.analysis.intervals import Interval
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
@@ -35,13 +34,11 @@ def table(results: Results, axis: str) -> list[Table]:
     compared = list(matrices)
     if len(matrices) > MAX_ABREAST:
         compared = [max(matrices, key=lambda m: sign * middles[m].estimate)]
-    rows = []
-    for method, scores in matrices.items():
-        chances: list[Cell] = [
-            None if other == method else _chance(sign * scores, sign * matrices[other])
-            for other in compared
-        ]
-        rows.append((method, middles[method], *chances))
+    signed = {method: sign * scores for method, scores in matrices.items()}
+    rows = [
+        (method, middles[method], *(_chance(signed, method, m) for m in compared))
+        for method in matrices
+    ]
     columns = [Column("method"), Column("interquartile mean", "interval")]
     columns += [Column(f"P(better than {m})", "probability") for m in compared]
     notes = (
@@ -50,15 +47,18 @@ def table(results: Results, axis: str) -> list[Table]:
         f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
         f"called 95 % hold the truth in about 50, 74 and 91 %.",
     )
-    title = f"Methods at {tables.amount(last)} {axis}"
+    title = f"Methods at {tables.amount(best[0].budget)} {axis}"
     key = Key(Kind.IMPROVEMENT, axis)
     return [Table(key, title, tuple(columns), tuple(rows), notes)]
 
 
-def _chance(ours: np.ndarray, others: np.ndarray) -> Interval | str:
-    if ours.shape[1] != others.shape[1]:
+def _chance(signed: dict[str, np.ndarray], method: str, other: str) -> Cell:
+    """How probably a run of one method beats one of another; more is better here."""
+    if method == other:
+        return None
+    if signed[method].shape[1] != signed[other].shape[1]:
         return "other tasks"
-    return intervals.probability_of_improvement(ours, others)
+    return intervals.probability_of_improvement(signed[method], signed[other])
 
 
 def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:

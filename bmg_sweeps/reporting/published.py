@@ -46,16 +46,18 @@ def has_selections(chosen: Chosen, axis: str) -> bool:
 
 def best(chosen: Chosen, axis: str) -> list[PublishedBest]:
     """Returns the published numbers that compare, of the budgets of an axis."""
-    if why_not(chosen):
+    numbers = chosen.sweep.published
+    if numbers is None or why_not(chosen):
         return []
-    return [one for one in chosen.sweep.published.best if one.axis == axis]
+    return [one for one in numbers.best if one.axis == axis]
 
 
 def measured(chosen: Chosen, metric: str) -> list[PublishedMeasure]:
     """Returns the published numbers that compare, of a column."""
-    if why_not(chosen):
+    numbers = chosen.sweep.published
+    if numbers is None or why_not(chosen):
         return []
-    return [one for one in chosen.sweep.published.measures if one.metric == metric]
+    return [one for one in numbers.measures if one.metric == metric]
 
 
 def is_of(one: PublishedMeasure, sweep: grid.Sweep, values: grid.Values) -> bool:

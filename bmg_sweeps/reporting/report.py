@@ -219,39 +219,50 @@ def comma_separated(results: Results) -> str:
         tasks, where there are both), whether it is the method's best there, and if so,
         mean and deviation of the test, and what is published of the method's best.
     """
-    chosen, sweep = results.chosen, results.sweep
+    sweep, rule = results.sweep, results.sweep.select
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
+    over = rule.over if len(rule.over) > 1 else ()
+    others = {axis: published.best(results.chosen, axis) for axis in results.selections}
+    has_others = any(others.values())
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    metric, test = sweep.select.metric, sweep.select.test
-    head = ("method", "configuration", *fields)
-    over = sweep.select.over if len(sweep.select.over) > 1 else ()
-    head += ("axis", "budget", metric, "deviation", "points")
-    head += (*(f"{field}s" for field in over), "is_best")
-    head += (test, "test_deviation") if test else ()
-    others = {axis: published.best(chosen, axis) for axis in results.selections}
-    if any(others.values()):
-        head += ("published", "published_deviation", "published_configuration")
-    writer.writerow(head)
+    writer.writerow(
+        (
+            *("method", "configuration", *fields, "axis", "budget"),
+            *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
+            *((rule.test, "test_deviation") if rule.test else ()),
+            *(_PUBLISHED if has_others else ()),
+        )
+    )
     for selected in results.selections.values():
         best = {(s.budget, s.configuration.id): s for s in selected.best}
         for score in selected.scores:
-            values = score.configuration.values
-            is_ours = score.method in sweep.methods
-            tuned = sweep.methods[score.method].tuned if is_ours else ()
-            cells = [values[field] if field in tuned else "" for field in fields]
+            winner = best.get((score.budget, score.configuration.id))
             numbers = (score.budget, *dataclasses.astuple(score.estimate))
-            chosen_one = best.get((score.budget, score.configuration.id))
-            is_best = chosen_one is not None
-            described = grid.describe(sweep, values)
-            row = (score.method, described, *cells, score.axis, *numbers)
-            tested = chosen_one.test if is_best else None
-            tail = dataclasses.astuple(tested) if tested else ("", "")
-            runs = [len({p.values[field] for p in score.points}) for field in over]
-            row += (len(score.points), *runs, is_best, *(tail if test else ()))
-            beside = _published(others[score.axis], score) if is_best else ("", "", "")
-            writer.writerow(row + (beside if any(others.values()) else ()))
+            tested = winner and winner.test
+            row = (score.method, *_configuration(sweep, score, fields), score.axis)
+            row += (*numbers, len(score.points))
+            row += tuple(len({p.values[field] for p in score.points}) for field in over)
+            row += (winner is not None,)
+            if rule.test:
+                row += dataclasses.astuple(tested) if tested else ("", "")
+            if has_others:
+                row += _published(others[score.axis], score) if winner else ("",) * 3
+            writer.writerow(row)
     return buffer.getvalue()
+
+
+_PUBLISHED = ("published", "published_deviation", "published_configuration")
+
+
+def _configuration(
+    sweep: grid.Sweep, score: selection.Score, fields: Sequence[str]
+) -> tuple[Any, ...]:
+    """Describes a configuration, then gives its values of the fields that tune it."""
+    values, method = score.configuration.values, sweep.methods.get(score.method)
+    tuned = method.tuned if method else ()
+    cells = (values[field] if field in tuned else "" for field in fields)
+    return (grid.describe(sweep, values), *cells)
 
 
 def _published(

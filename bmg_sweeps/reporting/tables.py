@@ -146,7 +146,7 @@ def written(column: Column, cell: Cell, is_exact: bool) -> str:
         return NOTHING
     if isinstance(cell, str):
         return cell
-    if column.kind == "estimate":
+    if column.kind == "estimate" and isinstance(cell, Estimate):
         return (estimates.exact if is_exact else estimates.short)(cell)
     return _WRITERS[column.kind](cell)
 

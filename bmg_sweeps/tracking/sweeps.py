@@ -1,4 +1,9 @@
-"""The W&B run of a sweep: what is best at each budget, beside the paper's numbers."""
+"""The W&B run of a sweep: what is best at each budget, beside published numbers.
+
+Its tables are those of the report, named by what they show: "tables/best_env_steps",
+"tables/by_value_env_steps_inner_steps", "tables/claims", "tables/left_out" and so on,
+with the axis of the budgets and the field where there is a table for each.
+"""
 
 import dataclasses
 import functools
@@ -139,7 +144,7 @@ def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     summary |= {f"refused/{s.axis}": s.refused for s in selections if s.refused}
     return Content(
         rows=rows,
-        summary=summary | counts,
+        summary=summary | dict(counts),
         tables={_name_of(table.key): table for table in report.make(loaded)},
         artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
         files=_configurations(loaded),

@@ -112,6 +112,16 @@ def test_a_claim_is_decided_by_the_means_of_seeds(complete):
     assert (verdict, more, less) == ("open", "A: 5 ± 2.83", "B: 1.5 ± 0.707")
 
 
+def test_a_claim_about_other_tasks_is_open(complete):
+    """A was trained on both and B on one: their means are of different things."""
+    chosen = load(complete).chosen
+    kept = [p for p in chosen.points if (*p.values.values(),)[::2] != ("b", "y")]
+    chosen = dataclasses.replace(chosen, points=tuple(kept))
+    (row,) = rows_of(report.make(results.load(complete, chosen)), "claims")
+    reason = "the two are of different values of task"
+    assert row[1:3] == [f"open: {reason}", "–"]
+
+
 def test_methods_are_compared_on_each_task(complete):
     """On x, seeds of A win 1 of 4 and tie 1, 3 beating both: (½ + 0 + 1 + 1) / 4.
 
