@@ -56,9 +56,6 @@ class Decided:
 def decide(results: Results) -> tuple[Decided, ...]:
     """Compares the quantities of each of a sweep's claims.
 
-    Args:
-        results: of the sweep.
-
     Returns:
         One for each claim; all are open where nothing is selected on the sweep's axis.
     """

@@ -13,10 +13,6 @@ from bmg_sweeps.sweep import display, grid
 def table(results: Results, axis: str) -> Table:
     """Makes a table of what was selected, a row for each budget and method.
 
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
-
     Returns:
         Budget, method, what was selected, validation and test, beside published ones.
     """
@@ -44,10 +40,6 @@ def table(results: Results, axis: str) -> Table:
 def headline(results: Results, axis: str) -> list[Table]:
     """Makes the last budget's part of the table of the best.
 
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
-
     Returns:
         One table; none where nothing was selected.
     """
@@ -72,10 +64,6 @@ def headline(results: Results, axis: str) -> list[Table]:
 
 def by_value(results: Results, axis: str) -> list[Table]:
     """Makes tables of the best at the last budget, apart for each value of a field.
-
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
 
     Returns:
         One for each field that the sweep's panels show so.

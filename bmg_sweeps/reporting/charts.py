@@ -22,9 +22,6 @@ MIN_AMOUNTS = 20  # Of a line, however many lines there are.
 def data(results: Results) -> dict[str, Any]:
     """Collects what the charts show, as values that JSON has.
 
-    Args:
-        results: of the sweep.
-
     Returns:
         `configurations`, in the sweep's order, with labels and the number of their
         style; `panels`, with labels, and what the best attain in those that show it;

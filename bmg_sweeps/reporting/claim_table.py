@@ -18,9 +18,6 @@ _COLUMNS = (
 def table(results: Results) -> list[Table]:
     """Makes the table.
 
-    Args:
-        results: of the sweep.
-
     Returns:
         One table; none of a sweep without claims.
     """

@@ -14,10 +14,6 @@ MAX_ABREAST = 8  # Methods that are all compared with each other.
 def table(results: Results, axis: str) -> list[Table]:
     """Compares the methods' best at the last budget, where there are runs enough.
 
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
-
     Returns:
         One table; none of fewer than two methods, or of single runs. Of many methods
         each is compared with the one of the best interquartile mean only.

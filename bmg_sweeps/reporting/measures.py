@@ -12,9 +12,6 @@ from bmg_sweeps.sweep.choices import Chosen
 def table(results: Results) -> list[Table]:
     """Makes the table at the last budget of the sweep's first axis.
 
-    Args:
-        results: of the sweep.
-
     Returns:
         One table; none of a sweep without measures.
     """

@@ -32,9 +32,6 @@ _WHAT = (Column("what"), Column("value"))
 def make(results: Results) -> list[Table]:
     """Makes the tables of a sweep.
 
-    Args:
-        results: of the sweep.
-
     Returns:
         For each axis those of `of_axis`; what was left out, if anything; and where the
         numbers come from. All of them say scale, seeds, device, and what else the sweep
@@ -47,10 +44,6 @@ def make(results: Results) -> list[Table]:
 
 def of_axis(results: Results, axis: str) -> list[Table]:
     """Makes the tables of an axis of budgets.
-
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
 
     Returns:
         The selection for every budget, and for the values of a field; the methods at
@@ -209,9 +202,6 @@ def _compared(results: Results, score: selection.Score) -> tuple[Cell, ...]:
 
 def comma_separated(results: Results) -> str:
     """Writes every configuration's score at every budget as CSV, one in a line.
-
-    Args:
-        results: of the sweep.
 
     Returns:
         Columns for method, configuration as tables describe it, each tuned field, axis,

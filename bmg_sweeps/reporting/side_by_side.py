@@ -25,10 +25,6 @@ def is_possible(results: Results, axis: str) -> bool:
 def table(results: Results, axis: str) -> Table:
     """Makes the table.
 
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
-
     Returns:
         For each budget that we or others have a number of, each method's selected
         values by symbol, validation and test; and what is published of the same.
@@ -49,10 +45,6 @@ def table(results: Results, axis: str) -> Table:
 
 def published_table(results: Results, axis: str) -> list[Table]:
     """Makes the table of every published number, with ours where we trained that far.
-
-    Args:
-        results: of the sweep.
-        axis: of the budgets.
 
     Returns:
         One table; none where nothing is published, or `table` has all of it.
