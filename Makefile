@@ -1,4 +1,5 @@
-# Everything runs in .venv, which the first target that needs it creates.
+# Everything runs in .venv, which the first target that needs it creates. Running needs
+# what .venv/installed stands for; tests also need what .venv/installed_dev stands for.
 PYTHON ?= python3
 BIN := .venv/bin
 STORAGE ?= runs
@@ -17,25 +18,31 @@ demo: .venv/installed
 	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
 
 # Two processes, each with whole files of tests, whose tests share what is costly.
-test: .venv/installed lint
+test: .venv/installed_dev lint
 	$(BIN)/python -m pytest -m "not slow and not faults" -n 2 --dist loadfile \
 		--no-loadscope-reorder
 
-test-slow: .venv/installed
+test-slow: .venv/installed_dev
 	$(BIN)/python -m pytest -m slow
 
-test-faults: .venv/installed
+test-faults: .venv/installed_dev
 	$(BIN)/python -m pytest -m faults -s
 
-lint: .venv/installed
+# Style, types of the driver's packages, unused code, unused and missing dependencies.
+lint: .venv/installed_dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/vulture
+	$(BIN)/deptry .
 
-# Pins all of pyproject.toml's dependencies, for Python 3.11 and newer.
+# Pins pyproject.toml's dependencies, and theirs, for Python 3.11 and newer.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 \
+	--custom-compile-command "make requirements"
 requirements: .venv/installed
-	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev \
-		--custom-compile-command "make requirements" pyproject.toml -o requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/$(COMPILE) pyproject.toml -o requirements.txt
+	$(BIN)/$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 
 .venv/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -44,5 +51,9 @@ requirements: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch .venv/installed
 
+.venv/installed_dev: requirements-dev.txt .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch .venv/installed_dev
+
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from bmg_sweeps.running import binding, pack
 from bmg_sweeps.sweep import point
+from trainers import few_shot
 
 _SIZE, _FILTERS, _TASKS, _IMAGES = 84, 32, 4, 25
 SETTINGS = {
@@ -60,16 +61,16 @@ def _measure(values: dict, repeats: int) -> tuple[float, float, int]:
     """Seconds of a meta-update and of compiling, and bytes beside the arguments."""
     fixed = {"record_interval": 1, "evaluation_interval": 1, "data_set": "glyphs"}
     gin_text = point.resolve("few_shot", fixed | values).gin_text()
-    module, config = binding.bind("few_shot", gin_text)
+    _, config = binding.bind("few_shot", gin_text)
     config, key = pack.as_arrays(config), jax.random.key(0)
     shape = (8, 50, _SIZE, _SIZE, 3)
     source = {"train": jax.random.randint(key, shape, 0, 256).astype(jnp.uint8)}
-    state = jax.jit(module.init)(config, key, source)
+    state = jax.jit(few_shot.init)(config, key, source)
     began = time.perf_counter()
-    train = jax.jit(module.train).lower(config, state, source).compile()
+    train = jax.jit(few_shot.train).lower(config, state, source).compile()
     compile_seconds = time.perf_counter() - began
     seconds = _fastest(lambda: train(config, state, source), repeats)
-    seconds /= module.chunk_length(config, shape[2:])
+    seconds /= few_shot.chunk_length(config, shape[2:])
     return seconds, compile_seconds, train.memory_analysis().temp_size_in_bytes
 
 

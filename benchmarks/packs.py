@@ -37,9 +37,9 @@ def main() -> None:
 def _measure(width: int, repeats: int) -> tuple[float, float]:
     """Environment steps per second of all points, and the seconds of compiling."""
     texts = [point.resolve(_TRAINER, {"seed": i}).gin_text() for i in range(width)]
-    module, _ = binding.bind(_TRAINER, texts[0])
+    trainer, _ = binding.bind(_TRAINER, texts[0])
     configs = [pack.as_arrays(binding.bind(_TRAINER, text)[1]) for text in texts]
-    compiled, seconds = programs.compiled(module, configs, None)
+    compiled, seconds = programs.compiled(trainer, configs, None)
     config = programs.stack(configs)
     keys = programs.stack([jax.random.key(i) for i in range(width)])
     state = compiled.init(config, keys, None)

@@ -21,14 +21,14 @@ def main(uri: str) -> None:
     for trainer in storage.folders():
         for point_id in storage.folders(trainer):
             provenance = store.read(storage, trainer, point_id).provenance
-            if "ended" in provenance:
-                processes.setdefault(provenance["process"], []).append(provenance)
+            if provenance.ended is not None:
+                processes.setdefault(provenance.process, []).append(provenance)
     gaps: dict[str, list[float]] = {"same structure": [], "new structure": []}
     for points in processes.values():
-        points.sort(key=lambda p: p["began"])
+        points.sort(key=lambda p: p.began)
         for before, after in itertools.pairwise(points):
-            kind = "new structure" if after["compilations"] else "same structure"
-            gaps[kind].append(after["began"] - before["ended"])
+            kind = "new structure" if after.compilations else "same structure"
+            gaps[kind].append(after.began - before.ended)
     print("| next point | gaps | median, s | largest, s |")
     print("| --- | --- | --- | --- |")
     for kind, seconds in gaps.items():

@@ -2,7 +2,7 @@
 
 import sys
 
-from bmg_sweeps.cli.parser import main
+from bmg_sweeps.cli.app import main
 
 if __name__ == "__main__":
     sys.exit(main())

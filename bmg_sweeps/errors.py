@@ -1,25 +1,31 @@
-"""The one kind of error that a user is meant to read."""
+"""Errors that a user can mend, and how errors are written in one line."""
 
 import difflib
 from collections.abc import Iterable
 from typing import Any
 
-_MOST_LINE = 1_000  # Characters of a message; of what is longer, both ends.
-_MOST_VALUE = 120
+MAX_LINE = 1_000  # Characters of a message; the middle of a longer one is cut.
+MAX_VALUE = 120  # Characters of a value in a message.
 
 
 class UserError(ValueError):
-    """What the user can mend: one line naming the field, the value, what was expected.
+    """An error that the user can mend.
 
-    The command line prints it without a traceback and exits with status 2.
+    Its message is one line that names the field, the value and what was expected. The
+    command line prints it without a traceback and exits with status 2.
     """
 
 
 def expected_one_of(name: str, choices: Iterable[str]) -> str:
-    """Says which names would have done: the likeliest one, or else all.
+    """Says which name was probably meant, or else which names there are.
+
+    >>> expected_one_of("figure_22", ["figure_2", "table_5"])
+    'did you mean figure_2?'
+    >>> expected_one_of("fly", ["list", "show"])
+    'expected one of: list, show'
 
     Args:
-        name: that is none of the choices.
+        name: what was typed, which is not among the choices.
         choices: the names that there are.
 
     Returns:
@@ -36,15 +42,19 @@ def shown(value: Any) -> str:
     """Writes a value for a message: its `repr`, in one line and not too long."""
     try:
         text = repr(value)
-    except Exception:  # A class of the user's, or an integer of too many digits.
+    except Exception:  # The user's own class raises, or an integer is too long.
         text = f"<{type(value).__name__}>"
-    return one_line(text, _MOST_VALUE)
+    return one_line(text, MAX_VALUE)
 
 
-def one_line(text: str, most: int = _MOST_LINE) -> str:
-    """Writes text for a terminal: what cannot be printed escaped, the middle cut."""
-    if len(text) > most:
-        text = f"{text[: most // 2]} … {text[-most // 2 :]}"
+def one_line(text: str, max_length: int = MAX_LINE) -> str:
+    r"""Writes text in one line: escapes what cannot be printed, cuts what is too long.
+
+    >>> print(one_line("a\nb"))
+    a\nb
+    """
+    if len(text) > max_length:
+        text = f"{text[: max_length // 2]} … {text[-max_length // 2 :]}"
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )

@@ -4,49 +4,48 @@ import os
 import pathlib
 import re
 
-from bmg_sweeps import errors
-
 # In a variable's name.
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
-_LEAST_SECRET = 8  # Characters of a value; shorter ones are words, such as "true".
+MIN_SECRET = 8  # Characters of a value; shorter ones are words, such as "true".
+_FOLDERS = re.compile(r"(?:~|(?<![\w.:/]))/(?:[^\s/'\"]+/)+")
+_HOMES = re.compile(r"(?<![\w.-])/(home|Users)/[^/\s'\"<>]+")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s'\"]+@")
+_ASSIGNED = re.compile(
+    r"((?:api_?key|secret|token|password|signature)\w*=)[^\s&'\"]+", re.IGNORECASE
+)
 
 
-def public(text: str) -> str:
+def scrubbed(text: str, *, homes: bool = False, folders: bool = False) -> str:
     """Leaves out of a text what is the user's own affair.
 
     Args:
-        text: that is to be kept, or shown to others.
+        text: what is to be kept, or shown to others.
+        homes: whether the home folders of others are left out, too. A command with
+            one of them does not work any more.
+        folders: whether it is left out where any file lies on this machine.
 
     Returns:
-        The same with "~" for their home folder, and for the value of an environment
-        variable that is named like a secret, the variable's name.
+        The same with "~" for their home folder; without the credentials of URIs and
+        after such as "token="; and for the value of an environment variable that is
+        named like a secret, the variable's name.
     """
     variables = sorted(os.environ.items(), key=lambda item: len(item[1]), reverse=True)
     for name, value in variables:  # The longest first: one may begin with another.
-        if len(value) >= _LEAST_SECRET and _SECRET.search(name):
+        if len(value) >= MIN_SECRET and _SECRET.search(name):
             text = text.replace(value, f"${name}")
-    return without_home(text)
+    text = _without_home(text)
+    text = _HOMES.sub("~", text) if homes or folders else text
+    text = _FOLDERS.sub("", text) if folders else text
+    return _ASSIGNED.sub(r"\1…", _CREDENTIALS.sub("", text))
 
 
-def without_home(text: str) -> str:
+def scrubbed_json(text: str) -> str:
+    """Scrubs the strings of a JSON text, `homes` included, and no number."""
+    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda m: scrubbed(m[0], homes=True), text)
+
+
+def _without_home(text: str) -> str:
     """Writes "~" for the user's home folder, which bears their name."""
     home = str(pathlib.Path.home())
     is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
     return re.sub(re.escape(home) + is_whole, "~", text) if len(home) > 1 else text
-
-
-_FOLDERS = re.compile(r"(?:~|(?<![\w.:/]))/(?:[^\s/'\"]+/)+")
-
-
-def without_folders(text: str) -> str:
-    """Leaves out secrets, and where files lie on this machine."""
-    return errors.one_line(_FOLDERS.sub("", public(text)))
-
-
-def scrubbed(text: str) -> str:
-    """Leaves out what is the user's own affair: home folders and credentials."""
-    text = without_home(text)
-    text = re.sub(r"(?<![\w.-])/(home|Users)/[^/\s'\"<>]+", "~", text)
-    text = re.sub(r"(?<=://)[^/@\s'\"]+@", "", text)
-    secret = r"((?:api_?key|secret|token|password|signature)\w*=)[^\s&'\"]+"
-    return re.sub(secret, r"\1…", text, flags=re.IGNORECASE)

@@ -6,7 +6,7 @@ where its horizon K + L − 1 is long enough, and at one horizon a larger K is b
 
 import dataclasses
 
-from bmg_sweeps.sweep import Claim, Curve, Method, load_sweep
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, arm, load_sweep
 
 FIGURE_2 = load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())
@@ -28,8 +28,17 @@ PANELS = {
     },
 }
 
+SMOKE = (
+    arm(FIXED, entropy_weight=(0.1, 0.2), seed=range(2))
+    + arm(MG, inner_steps=(7,), seed=range(2))
+    + arm(MG_ENTROPY, inner_steps=(7,), seed=range(2))
+    + arm(BMG, inner_steps=(1,), target_steps=(7,), seed=range(2))
+    + arm(BMG, inner_steps=(7,), target_steps=(2,), seed=range(2))
+)
+
 SWEEP = dataclasses.replace(
     FIGURE_2,
+    scales=FIGURE_2.scales | {"smoke": Scale(SMOKE, stop={"env_steps": 400_000})},
     title="Two-colors: total reward of every actor-critic",
     methods={name: method for of in PANELS.values() for name, method in of.items()},
     curves=tuple(

@@ -8,7 +8,7 @@ import dataclasses
 
 from bmg_sweeps.sweep import Claim, Curve, Quantity, load_sweep
 
-FIGURE_2 = load_sweep("figure_2")
+FIGURE_2, FIGURE_8 = load_sweep("figure_2"), load_sweep("figure_8")
 METHODS = {name: FIGURE_2.methods[name] for name in ("MG", "BMG")}
 EARLY = 200_000  # The end of the first cycle after a flip.
 RANGE = {"metric": "policy_entropy_after_flip", "minus": "policy_entropy_cycle_end"}
@@ -40,7 +40,7 @@ SWEEP = dataclasses.replace(
     title="Two-colors: range of the policy's entropy over time",
     scales={
         name: dataclasses.replace(scale, points=points(scale))
-        for name, scale in FIGURE_2.scales.items()
+        for name, scale in FIGURE_8.scales.items()
     },
     methods=METHODS,
     curves=(

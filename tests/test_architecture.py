@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "errors": set(),
     "paths": set(),
     "formatting": set(),
-    "privacy": {"errors"},
+    "privacy": set(),
     "core": set(),
     "environments": {"core"},
     "tasks": {"core", "errors", "formatting", "paths"},

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import time
 
+import command_words
 import pytest
 import yaml
 
-from bmg_sweeps import __main__ as command_line
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices
 
@@ -36,8 +36,9 @@ def load(name):
 
 def parsed(command):
     """What our parser makes of a command line, from `python -m bmg_sweeps` on."""
-    arguments = shlex.split(command.partition("python -m bmg_sweeps ")[2])
-    return command_line._parser().parse_args(arguments)
+    return command_words.parsed(
+        shlex.split(command.partition("python -m bmg_sweeps ")[2])
+    )
 
 
 def ray_start(arguments):
@@ -211,8 +212,8 @@ def test_the_ray_jobs_entrypoint_is_a_launch_that_parses():
     """On the job's own Ray, into object storage, from where the image has the code."""
     entrypoint = load("kuberay_rayjob.yaml")["spec"]["entrypoint"]
     options = parsed(entrypoint)
-    assert options.run.__name__ == "launch"
-    assert (options.sweeps, options.scale) == (["figure_2"], "paper")
+    assert options.command == "launch"
+    assert (options.sweeps, options.scale) == (("figure_2",), "paper")
     assert options.address == "auto"
     assert options.autoscaling  # The group of workers begins empty.
     assert options.storage.startswith("s3://")
@@ -417,8 +418,8 @@ def test_head_workers_and_launch_start_in_this_order(submit):
         assert node["min_worker_port"] == node["max_worker_port"] == 0
         assert not pathlib.Path(node["temp_dir"]).parent.exists()  # It was its own.
     assert started["temp_dir"] != joined["temp_dir"]
-    options = command_line._parser().parse_args(launch[3:])
-    assert (options.sweeps, options.scale) == (["figure_2"], "paper")
+    options = command_words.parsed(launch[3:])
+    assert (options.sweeps, options.scale) == (("figure_2",), "paper")
     assert (options.storage, options.address) == ("/shared/my runs", address)
     assert ends == [["ray", "TERM"]] * 2
     tokens = {

@@ -1,6 +1,7 @@
 """What is kept and shown holds nothing of the user's environment, and runs nothing."""
 
 import ast
+import json
 import os
 import pathlib
 
@@ -103,7 +104,7 @@ def ids():
 def test_a_message_says_what_it_left_out(leaking):
     """The name of each variable; the reader can tell what was meant."""
     record = store.read(leaking, "toy_trainer", ids()[1])
-    message = record.failure["message"]
+    message = record.failure.message
     assert message.startswith("file, ~: {'WANDB_API_KEY': '$WANDB_API_KEY'")
     assert all(f"'{name}': '${name}'" in message for name in SECRETS)
 
@@ -127,7 +128,7 @@ def test_a_pack_that_raises_says_no_secrets(home, toy, monkeypatch):
     monkeypatch.setattr("bmg_sweeps.running.programs._COMPILED", {})
     run_all(storage, {p.id: {"env_steps": 60} for p in points}, pack=3)
     record = store.read(storage, "toy_trainer", points[0].id)
-    assert record.provenance["left_pack"] == "RuntimeError: file: $MY_TOKEN"
+    assert record.provenance.left_pack == "RuntimeError: file: $MY_TOKEN"
 
 
 def test_a_report_of_a_storage_at_home_does_not_say_whose(leaking, home, capsys):
@@ -150,6 +151,9 @@ def test_a_report_of_a_storage_at_home_does_not_say_whose(leaking, home, capsys)
         ("a canary-token-too.", "a $MY_PASSWORD."),
         ("canaryeditor", "canaryeditor"),  # EDITOR is not named like a secret.
         ("true", "true"),
+        ("s3://user:word@bucket/runs", "s3://bucket/runs"),
+        ("?api_key=abc1&z, token=abc", "?api_key=…&z, token=…"),
+        ("/home/ann/x", "/home/ann/x"),  # In a command it must stay.
     ],
 )
 def test_what_is_the_users_own_is_left_out_and_nothing_else(
@@ -157,7 +161,24 @@ def test_what_is_the_users_own_is_left_out_and_nothing_else(
 ):
     """Whole names only, and no words that happen to be values."""
     monkeypatch.setenv("IS_SECRET", "true")
-    assert privacy.public(text.format(home=home)) == expected.format(home=home)
+    assert privacy.scrubbed(text.format(home=home)) == expected.format(home=home)
+
+
+def test_where_files_lie_can_be_left_out(home):
+    """All folders for a record, the homes of others for a page."""
+    text = f"{home}/data/file and /home/ann/x and /srv/y and /Users/bob"
+    assert privacy.scrubbed(text, folders=True) == "file and ~/x and y and ~"
+    assert privacy.scrubbed(text, homes=True) == "~/data/file and ~/x and /srv/y and ~"
+
+
+def test_json_stays_json(home, monkeypatch):
+    """A number that happens to be the value of a variable is none of its strings."""
+    monkeypatch.setenv("TOKEN_LIMIT", "10000000")
+    text = json.dumps({"a": 10000000, "b": '"canary-token", \\ /home/ann'})
+    assert json.loads(privacy.scrubbed_json(text)) == {
+        "a": 10000000,
+        "b": '"$MY_TOKEN", \\ ~',
+    }
 
 
 SOURCES = [

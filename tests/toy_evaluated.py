@@ -4,16 +4,17 @@ It evaluates to its reward, on the test split negated, so that a mix-up shows.
 """
 
 import dataclasses
+from typing import Annotated
 
 import gin
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge, Gt
 
 from bmg_sweeps.trainer.config import structure
-from trainers import toy_trainer
-from trainers.toy_trainer import init, open_source, progress, train
+from trainers.toy_trainer import init, progress, train
 
-__all__ = ["init", "open_source", "progress", "train"]
+__all__ = ["init", "progress", "train"]
 
 
 @jax.tree_util.register_dataclass
@@ -23,15 +24,10 @@ class Config:
     """The toy trainer's, and when to evaluate."""
 
     seed: int
-    rate: float
+    rate: Annotated[float, Gt(0)]
     nan_at: int
-    evaluation_interval: int  # Environment steps.
+    evaluation_interval: Annotated[int, Ge(1)]  # Environment steps.
     width: int = structure()
-
-
-def check(config):
-    """Refuses what the toy trainer refuses."""
-    toy_trainer.check(config)
 
 
 def evaluate(config, state, source, split):

@@ -4,15 +4,15 @@ Tests put this folder on the path of the package `trainers`, which makes the mod
 `trainers.toy_trainer`.
 """
 
-import contextlib
 import dataclasses
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import gin
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge, Gt
 
-from bmg_sweeps.trainer.config import require, structure
+from bmg_sweeps.trainer.config import structure
 
 FAILURES = []  # Exceptions that the next chunks raise, one each.
 
@@ -24,9 +24,9 @@ class Config:
     """What a random walk needs."""
 
     seed: int
-    rate: float
+    rate: Annotated[float, Gt(0)]
     nan_at: int  # Environment steps after which the walk is NaN; 0 is never.
-    width: int = structure()
+    width: Annotated[int, Ge(1)] = structure()
 
 
 class State(NamedTuple):
@@ -35,17 +35,6 @@ class State(NamedTuple):
     walk: jax.Array
     key: jax.Array
     env_steps: jax.Array
-
-
-@contextlib.contextmanager
-def open_source(config):
-    """Opens nothing."""
-    yield None
-
-
-def check(config):
-    """Refuses a rate that is not positive."""
-    require(config, ("rate",), lambda v: v > 0, "a number above 0")
 
 
 def init(config, key, source):

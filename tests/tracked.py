@@ -1,5 +1,6 @@
 """W&B runs for tests: records to export, offline runs read back, a planted machine."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 import types
 
 from bmg_sweeps import paths
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices
 
 KEY = "d00df00d" * 5  # Of the form of an API key.
@@ -65,17 +66,17 @@ def plant(folder, monkeypatch):
 
 @functools.cache
 def figure_2():
-    return choices.choose("figure_2", choices.Choice(scale="smoke"))
+    """Figure 2 with Figure 8's smoke points, of which each method has some."""
+    chosen = choices.choose("figure_2", choices.Choice(scale="smoke"))
+    wider = choices.choose("figure_8", choices.Choice(scale="smoke"))
+    sweep = dataclasses.replace(chosen.sweep, scales=wider.sweep.scales)
+    return dataclasses.replace(
+        chosen, sweep=sweep, points=wider.points, stop=wider.stop
+    )
 
 
 def failure(kind, message):
-    return {
-        "kind": kind,
-        "type": "Type",
-        "message": message,
-        "frames": [],
-        "tries": store.TRIES,
-    }
+    return manifests.Failure(kind, store.TRIES, "Type", message)
 
 
 def steps(number):

@@ -16,7 +16,7 @@ def load(config: Any) -> data_sets.DataSet:
     """Loads the data set of a config, and checks that it has the images for its tasks.
 
     Args:
-        config: of one point.
+        config: the point's values.
 
     Returns:
         The data set, in the user's folder or embedded.

@@ -65,7 +65,7 @@ def adapt(
     Source: Finn et al. (2017), Section 3.1.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         support: the task's images to learn from.
         num_steps: of adaptation.
@@ -95,7 +95,7 @@ def descend_on(
     Source: Finn et al. (2017), Section 3.1; Flennerhag et al. (2022), Section 6.
 
     Args:
-        config: of one point.
+        config: the point's values.
         learner: to go on from.
         data: the images.
         learning_rate: η, [].
@@ -136,14 +136,14 @@ def for_each_task(function: Callable[[jax.Array], Any], keys: jax.Array) -> Any:
     """
     if jax.default_backend() == "cpu":
         return jax.lax.map(function, keys)
-    return jax.lax.map(function, keys, batch_size=_MOST_TASKS)
+    return jax.lax.map(function, keys, batch_size=MAX_TASKS)
 
 
 def multiply_adds(config: Any, image_shape: tuple[int, int, int]) -> int:
     """Counts the multiplications of a meta-update's convolutions, about.
 
     Args:
-        config: of one point.
+        config: the point's values.
         image_shape: height, width, channels.
 
     Returns:
@@ -170,7 +170,7 @@ def query(episode: episodes.Episode) -> Labeled:
     return episode.query_images, episode.query_labels
 
 
-_MOST_TASKS = 64  # At once; the activations of one take some 100 MB.
+MAX_TASKS = 64  # Tasks that a GPU maps over at once; one takes some 100 MB.
 
 
 def _loss(apply, params, context, data):

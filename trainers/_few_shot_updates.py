@@ -12,19 +12,18 @@ import jax
 
 from bmg_sweeps.core import gradient_descent, matching, meta_gradient, targets
 from bmg_sweeps.tasks import episodes
-from trainers import _few_shot_learner as learners
-from trainers._few_shot_learner import Learner
+from trainers import _few_shot_learner
 
 
 def maml(
     config: Any, meta_params: hk.Params, episode: episodes.Episode
-) -> tuple[jax.Array, Learner]:
+) -> tuple[jax.Array, _few_shot_learner.Learner]:
     """Scores the adapted learner on the query images, f(x⁽ᴷ⁾(w)).
 
     Source: Finn et al. (2017), Eq. 1; Flennerhag et al. (2022), Eq. 1.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         episode: the task.
 
@@ -38,13 +37,13 @@ def maml(
 
 def fomaml(
     config: Any, meta_params: hk.Params, episode: episodes.Episode
-) -> tuple[jax.Array, Learner]:
+) -> tuple[jax.Array, _few_shot_learner.Learner]:
     """Scores the same learner, as if its steps did not depend on w.
 
     Source: Finn et al. (2017), Section 5.2.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         episode: the task.
 
@@ -60,7 +59,7 @@ def fomaml(
 
 def bmg(
     config: Any, meta_params: hk.Params, episode: episodes.Episode
-) -> tuple[jax.Array, Learner]:
+) -> tuple[jax.Array, _few_shot_learner.Learner]:
     """Measures how far the adapted learner is from one that saw the query images.
 
         μ(x̃, x⁽ᴷ⁾(w)), x̃ by L steps from x⁽ᴷ⁾ on the query images
@@ -68,7 +67,7 @@ def bmg(
     Source: Flennerhag et al. (2022), Section 6, Algorithm 7.
 
     Args:
-        config: of one point.
+        config: the point's values.
         meta_params: w.
         episode: the task.
 
@@ -77,11 +76,13 @@ def bmg(
 
     Gradient: reaches w through the K steps, and through none of the L.
     """
-    query = learners.query(episode)
+    query = _few_shot_learner.query(episode)
 
-    def target_bootstrap(_: hk.Params, learner: Learner) -> tuple[Learner, Learner]:
+    def target_bootstrap(
+        _: hk.Params, learner: _few_shot_learner.Learner
+    ) -> tuple[_few_shot_learner.Learner, _few_shot_learner.Learner]:
         def step(learning_rate):
-            return lambda learner: learners.descend_on(
+            return lambda learner: _few_shot_learner.descend_on(
                 config, learner, query, learning_rate
             )
 
@@ -115,8 +116,8 @@ TARGET_BOOTSTRAPS = {
 def _of_predictions(divergence):
     """Matches what target and learner say of the query images."""
     return lambda config, images, target, learner: divergence(
-        learners.logits(config, target, images),
-        learners.logits(config, learner, images),
+        _few_shot_learner.logits(config, target, images),
+        _few_shot_learner.logits(config, learner, images),
     )
 
 
@@ -137,16 +138,18 @@ MATCHING_FUNCTIONS = {
 
 def _inner_loop(config, meta_params, episode, descend=gradient_descent.descend):
     """x⁽ᴷ⁾(w)."""
-    support = learners.support(episode)
-    return learners.adapt(config, meta_params, support, config.inner_steps, descend)
+    support = _few_shot_learner.support(episode)
+    return _few_shot_learner.adapt(
+        config, meta_params, support, config.inner_steps, descend
+    )
 
 
 def _after_adaptation(config, meta_params, episode, descend):
     """The loss of the query images after adaptation, differentiated as `descend` is."""
-    query = learners.query(episode)
+    query = _few_shot_learner.query(episode)
     return meta_gradient.standard_meta_loss(
         meta_params,
         episode,
         inner_loop=functools.partial(_inner_loop, config, descend=descend),
-        objective=lambda learner: learners.loss(config, learner, query),
+        objective=lambda learner: _few_shot_learner.loss(config, learner, query),
     )

@@ -64,7 +64,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
     """Starts an agent in a new world.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: consumed here.
 
     Returns:
@@ -132,7 +132,7 @@ def update_rule(
     Source: Flennerhag et al. (2022), Algorithm 2; losses averaged, Table 1.
 
     Args:
-        config: of one point.
+        config: the point's values.
         entropy_weight: ε(t).
 
     Returns:
@@ -157,7 +157,7 @@ def look_ahead(config: Any, learner: Learner) -> Learner:
     """Collects the rollout of the next update, and its gradients term by term.
 
     Args:
-        config: of one point.
+        config: the point's values.
         learner: with nothing pending.
 
     Returns:
@@ -190,7 +190,7 @@ def update_pending(
     """Applies the update rule φ to a learner that has looked ahead.
 
     Args:
-        config: of one point.
+        config: the point's values.
         entropy_weight: ε(t).
         learner: with gradients pending.
 
@@ -237,7 +237,7 @@ def policy_loss(
     """Averages ε_PG ℓ_PG + ε ℓ_EN over the learner's last rollout.
 
     Args:
-        config: of one point.
+        config: the point's values.
         learner: whose rollout and critic are used.
         policy: x, at which the loss is taken.
         entropy_weight: ε.

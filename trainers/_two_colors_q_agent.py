@@ -55,7 +55,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
     """Starts an agent in a new world.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: consumed here.
 
     Returns:
@@ -90,7 +90,7 @@ def act_and_learn(
     Source: Flennerhag et al. (2022), Appendix B.3; Peng and Williams (1994), Fig. 1.
 
     Args:
-        config: of one point.
+        config: the point's values.
         epsilon: ε(t).
         learner: to go on from.
         num_steps: T.

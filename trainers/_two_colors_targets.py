@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import chex
 import jax
 
-from trainers import _two_colors_agent as agent
+from trainers import _two_colors_agent
 
 
 class Target(NamedTuple):
@@ -21,14 +21,16 @@ class Target(NamedTuple):
 
 
 def last_rollout(
-    config: Any, entropy_weight: agent.EntropyWeight, learner: agent.Learner
-) -> tuple[Target, agent.Learner]:
+    config: Any,
+    entropy_weight: _two_colors_agent.EntropyWeight,
+    learner: _two_colors_agent.Learner,
+) -> tuple[Target, _two_colors_agent.Learner]:
     """Steps from x⁽ᵀ⁾ on the rollout of the last update; costs one gradient.
 
     Source: Flennerhag et al. (2022), Algorithm 3.
 
     Args:
-        config: of one point.
+        config: the point's values.
         entropy_weight: ε_w(t), the meta-learned one.
         learner: after T = K + L − 1 updates.
 
@@ -36,34 +38,38 @@ def last_rollout(
         The target, and the learner as it was.
     """
     weight = WEIGHTS[config.target_weight](config, entropy_weight, learner)
-    policy = agent.stepped_policy(config, weight, learner)
+    policy = _two_colors_agent.stepped_policy(config, weight, learner)
     return Target(policy, learner.rollout.observations[:-1]), learner
 
 
 def next_rollout(
-    config: Any, entropy_weight: agent.EntropyWeight, learner: agent.Learner
-) -> tuple[Target, agent.Learner]:
+    config: Any,
+    entropy_weight: _two_colors_agent.EntropyWeight,
+    learner: _two_colors_agent.Learner,
+) -> tuple[Target, _two_colors_agent.Learner]:
     """Steps from x⁽ᵀ⁾ on the rollout of the next update, whose gradients it shares.
 
     Source: Flennerhag et al. (2022), Appendix B.2, "without an extra gradient
     computation".
 
     Args:
-        config: of one point.
+        config: the point's values.
         entropy_weight: ε_w(t), the meta-learned one.
         learner: after T = K + L − 1 updates.
 
     Returns:
         The target, and the learner with that rollout's gradients pending.
     """
-    learner = agent.look_ahead(config, learner)
+    learner = _two_colors_agent.look_ahead(config, learner)
     weight = WEIGHTS[config.target_weight](config, entropy_weight, learner)
-    policy = agent.pending_policy(config, weight, learner)
+    policy = _two_colors_agent.pending_policy(config, weight, learner)
     return Target(policy, learner.rollout.observations[:-1]), learner
 
 
 def meta_entropy_weight(
-    config: Any, entropy_weight: agent.EntropyWeight, learner: agent.Learner
+    config: Any,
+    entropy_weight: _two_colors_agent.EntropyWeight,
+    learner: _two_colors_agent.Learner,
 ) -> jax.Array:
     """Returns the fixed ε_meta: the step is on the objective."""
     del entropy_weight, learner
@@ -71,10 +77,12 @@ def meta_entropy_weight(
 
 
 def meta_learned_weight(
-    config: Any, entropy_weight: agent.EntropyWeight, learner: agent.Learner
+    config: Any,
+    entropy_weight: _two_colors_agent.EntropyWeight,
+    learner: _two_colors_agent.Learner,
 ) -> jax.Array:
     """Returns ε_w(t): the step is one of the update rule; the target degenerates."""
-    return entropy_weight(agent.meta_input(config, learner))
+    return entropy_weight(_two_colors_agent.meta_input(config, learner))
 
 
 ROLLOUTS = {f.__name__: f for f in (last_rollout, next_rollout)}

@@ -29,7 +29,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import chex
 import gin
@@ -37,18 +37,14 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 import optax
+from annotated_types import Ge
 
 from bmg_sweeps.core import diagnostics
 from bmg_sweeps.tasks import data_sets, episodes
-from bmg_sweeps.trainer.config import (
-    require,
-    require_choices,
-    require_unused,
-    structure,
-)
-from trainers import _few_shot_data as data
-from trainers import _few_shot_learner as learners
-from trainers import _few_shot_updates as update_kinds
+from bmg_sweeps.trainer import structures
+from bmg_sweeps.trainer.config import require, require_unused, structure
+from bmg_sweeps.trainer.ranges import Count, Decay, OneOf, Positive, Seed
+from trainers import _few_shot_data, _few_shot_learner, _few_shot_updates
 
 
 @jax.tree_util.register_dataclass
@@ -57,33 +53,37 @@ from trainers import _few_shot_updates as update_kinds
 class Config:
     """Every value is bound in gin/few_shot.gin; none has a default."""
 
-    seed: int
-    learning_rate: float  # α, of adaptation, on the mean loss of the support images.
-    target_learning_rate: float  # α of the target's gradient step.
-    meta_learning_rate: float  # β.
-    meta_adam_b1: float
-    meta_adam_b2: float
-    meta_adam_eps: float
-    meta_gradient_clip: float  # Largest magnitude of an element.
-    evaluation_interval: int  # Meta-updates.
-    data_set: str = structure()  # Name in `data_sets.DATA_SETS`.
-    num_ways: int = structure()  # N, classes of a task.
-    num_shots: int = structure()  # Support images of a class.
-    num_queries: int = structure()  # Query images of a class, in meta-training.
-    num_evaluation_queries: int = structure()  # The same in evaluation.
-    num_blocks: int = structure()  # Of a convolution and a pooling.
-    num_filters: int = structure()  # Of each convolution.
-    convolution: str = structure()  # In `_few_shot_learner.CONVOLUTIONS`.
-    update_kind: str = structure()  # In `_few_shot_updates.UPDATE_KINDS`.
-    adapted: str = structure()  # In `_few_shot_learner.ADAPTED`.
-    inner_steps: int = structure()  # K, of adaptation in meta-training.
-    target_steps: int = structure()  # L, from x⁽ᴷ⁾ to the target.
-    target_bootstrap: str = structure()  # In `_few_shot_updates`.
-    matching_function: str = structure()  # In `_few_shot_updates`.
-    meta_batch_size: int = structure()  # M, tasks of a meta-update.
-    evaluation_steps: int = structure()  # Of adaptation in evaluation.
-    num_evaluation_tasks: int = structure()  # On each split.
-    record_interval: int = structure()  # Meta-updates that a row is the mean of.
+    seed: Seed
+    learning_rate: Positive  # α, of adaptation, on the mean loss of the support images.
+    target_learning_rate: Positive  # α of the target's gradient step.
+    meta_learning_rate: Positive  # β.
+    meta_adam_b1: Decay
+    meta_adam_b2: Decay
+    meta_adam_eps: Positive
+    meta_gradient_clip: Positive  # Largest magnitude of an element.
+    evaluation_interval: Count  # Meta-updates.
+    data_set: Annotated[str, OneOf(data_sets.DATA_SETS)] = structure()
+    num_ways: Annotated[int, Ge(2)] = structure()  # N, classes of a task.
+    num_shots: Count = structure()  # Support images of a class.
+    num_queries: Count = structure()  # Query images of a class, in meta-training.
+    num_evaluation_queries: Count = structure()  # The same in evaluation.
+    num_blocks: Count = structure()  # Of a convolution and a pooling.
+    num_filters: Count = structure()  # Of each convolution.
+    convolution: Annotated[str, OneOf(_few_shot_learner.CONVOLUTIONS)] = structure()
+    update_kind: Annotated[str, OneOf(_few_shot_updates.UPDATE_KINDS)] = structure()
+    adapted: Annotated[str, OneOf(_few_shot_learner.ADAPTED)] = structure()
+    inner_steps: Count = structure()  # K, of adaptation in meta-training.
+    target_steps: Count = structure()  # L, from x⁽ᴷ⁾ to the target.
+    target_bootstrap: Annotated[str, OneOf(_few_shot_updates.TARGET_BOOTSTRAPS)] = (
+        structure()
+    )
+    matching_function: Annotated[str, OneOf(_few_shot_updates.MATCHING_FUNCTIONS)] = (
+        structure()
+    )
+    meta_batch_size: Count = structure()  # M, tasks of a meta-update.
+    evaluation_steps: Count = structure()  # Of adaptation in evaluation.
+    num_evaluation_tasks: Count = structure()  # On each split.
+    record_interval: Count = structure()  # Meta-updates that a row is the mean of.
 
 
 class State(NamedTuple):
@@ -99,17 +99,11 @@ class State(NamedTuple):
 
 
 def check(config: Config) -> None:
-    """Raises ValueError naming the first field with a value that makes no sense."""
-    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
-    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
-    require(config, ("num_ways",), lambda v: v >= 2, "an integer of at least 2")
-    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
+    """Raises ValueError where fields contradict each other."""
     every = config.record_interval
     multiple = f"a multiple of record_interval = {every}"
-    require(config, ("evaluation_interval",), lambda v: v % every == 0, multiple)
-    require_choices(config, _CHOICES)
-    if config.update_kind != update_kinds.bmg.__name__:
+    require(config, "evaluation_interval", lambda v: v % every == 0, multiple)
+    if config.update_kind != _few_shot_updates.bmg.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
 
 
@@ -117,7 +111,7 @@ def provenance(config: Config) -> dict[str, Any]:
     """Says what the numbers come from, beside the config.
 
     Args:
-        config: of one point.
+        config: the point's values.
 
     Returns:
         Checksum of the data set, and the form of convolutions on this machine.
@@ -126,19 +120,19 @@ def provenance(config: Config) -> dict[str, Any]:
         ValueError: there is no such data set here, it is not whole, or it does not have
             the images for a task.
     """
-    data_set = data.load(config)
+    data_set = _few_shot_data.load(config)
     return {
         "data_set": f"{data_set.name} {data_set.checksum}",
-        "convolution": learners.CONVOLUTIONS[config.convolution]().__name__,
+        "convolution": _few_shot_learner.CONVOLUTIONS[config.convolution]().__name__,
     }
 
 
 @contextlib.contextmanager
-def open_source(config: Config) -> Iterator[data.Source]:
+def open_source(structure: structures.Structure) -> Iterator[_few_shot_data.Source]:
     """Puts the data set on the device, once in a process.
 
     Args:
-        config: of one point.
+        structure: names the data set, and says how large tasks are.
 
     Yields:
         Its images.
@@ -146,7 +140,7 @@ def open_source(config: Config) -> Iterator[data.Source]:
     Raises:
         ValueError: as `provenance`.
     """
-    yield data.on_device(config)
+    yield _few_shot_data.on_device(structure)
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
@@ -155,11 +149,11 @@ def progress(config: Config, state: State) -> dict[str, jax.Array]:
     return {"meta_updates": state.meta_updates}
 
 
-def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
+def init(config: Config, key: chex.PRNGKey, source: _few_shot_data.Source) -> State:
     """Starts with a random initialization.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: the network's is split off; the rest is that of all tasks to come.
         source: says the shape of images.
 
@@ -168,7 +162,7 @@ def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
     """
     network_key, key = jax.random.split(key)
     images = jnp.zeros((1, *source["train"].shape[2:]))
-    meta_params = learners.network(config).init(network_key, images)
+    meta_params = _few_shot_learner.network(config).init(network_key, images)
     zeros = {name: jnp.zeros(()) for name in METRICS}
     return State(
         meta_params=meta_params,
@@ -182,12 +176,12 @@ def init(config: Config, key: chex.PRNGKey, source: data.Source) -> State:
 
 
 def train(
-    config: Config, state: State, source: data.Source
+    config: Config, state: State, source: _few_shot_data.Source
 ) -> tuple[State, dict[str, jax.Array]]:
     """Runs one chunk of meta-updates.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to go on from.
         source: images by split.
 
@@ -203,12 +197,12 @@ def train(
 
 
 def evaluate(
-    config: Config, state: State, source: data.Source, split: str
+    config: Config, state: State, source: _few_shot_data.Source, split: str
 ) -> dict[str, jax.Array]:
     """Adapts to tasks that were never trained on, the same for all points.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to be judged.
         source: images by split.
         split: "validation" or "test".
@@ -219,23 +213,23 @@ def evaluate(
     """
 
     def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array]:
-        episode = data.episode(
+        episode = _few_shot_data.episode(
             config, key, source[split], config.num_evaluation_queries
         )
-        learner = learners.adapt(
+        learner = _few_shot_learner.adapt(
             config,
             state.meta_params,
-            learners.support(episode),
+            _few_shot_learner.support(episode),
             config.evaluation_steps,
         )
-        query = learners.query(episode)
+        query = _few_shot_learner.query(episode)
         return (
-            learners.accuracy(config, learner, query),
-            learners.loss(config, learner, query),
+            _few_shot_learner.accuracy(config, learner, query),
+            _few_shot_learner.loss(config, learner, query),
         )
 
     keys = episodes.evaluation_keys(split, config.num_evaluation_tasks)
-    accuracies, losses = learners.for_each_task(of_task, keys)
+    accuracies, losses = _few_shot_learner.for_each_task(of_task, keys)
     error = jnp.std(accuracies) / math.sqrt(config.num_evaluation_tasks)
     return {
         "accuracy": jnp.mean(accuracies),
@@ -248,7 +242,7 @@ def update(config: Config, state: State, images: jax.Array) -> State:
     """Makes one meta-update, w ← w − β Adam(1/M Σ_i ∇_w of the i-th task's meta-loss).
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
         images: [C, n, H, W, channels] uint8, to draw tasks from.
 
@@ -257,18 +251,20 @@ def update(config: Config, state: State, images: jax.Array) -> State:
     """
 
     def of_task(key: chex.PRNGKey) -> tuple[jax.Array, jax.Array, hk.Params]:
-        episode = data.episode(config, key, images, config.num_queries)
+        episode = _few_shot_data.episode(config, key, images, config.num_queries)
         meta_loss = functools.partial(
-            update_kinds.UPDATE_KINDS[config.update_kind], config
+            _few_shot_updates.UPDATE_KINDS[config.update_kind], config
         )
         (loss, learner), gradient = jax.value_and_grad(meta_loss, has_aux=True)(
             state.meta_params, episode
         )
-        accuracy = learners.accuracy(config, learner, learners.query(episode))
+        accuracy = _few_shot_learner.accuracy(
+            config, learner, _few_shot_learner.query(episode)
+        )
         return loss, accuracy, gradient
 
     key = jax.random.fold_in(state.key, state.meta_updates)
-    losses, accuracies, gradients = learners.for_each_task(
+    losses, accuracies, gradients = _few_shot_learner.for_each_task(
         of_task, jax.random.split(key, config.meta_batch_size)
     )
     gradient = jax.tree.map(lambda g: jnp.mean(g, axis=0), gradients)
@@ -299,14 +295,17 @@ def chunk_length(config: Config, image_shape: tuple[int, int, int]) -> int:
     """Chooses how many meta-updates one call of `train` makes, some seconds' worth.
 
     Args:
-        config: of one point.
+        config: the point's values.
         image_shape: height, width, channels.
 
     Returns:
         A divisor of `record_interval`, so that chunks end where rows and evaluations
         are due.
     """
-    seconds = learners.multiply_adds(config, image_shape) / _multiply_adds_per_second()
+    seconds = (
+        _few_shot_learner.multiply_adds(config, image_shape)
+        / _multiply_adds_per_second()
+    )
     most = max(1, int(_CHUNK_SECONDS / seconds))
     every = config.record_interval
     return max(n for n in range(1, every + 1) if every % n == 0 and n <= most)
@@ -354,36 +353,6 @@ def _multiply_adds_per_second():
     return 2e10 if jax.default_backend() == "cpu" else 2e12
 
 
-_POSITIVE = (
-    "learning_rate",
-    "target_learning_rate",
-    "meta_learning_rate",
-    "meta_adam_eps",
-    "meta_gradient_clip",
-)
-_DECAYS = ("meta_adam_b1", "meta_adam_b2")
-_COUNTS = (
-    "num_shots",
-    "num_queries",
-    "num_evaluation_queries",
-    "num_blocks",
-    "num_filters",
-    "inner_steps",
-    "target_steps",
-    "meta_batch_size",
-    "evaluation_steps",
-    "num_evaluation_tasks",
-    "evaluation_interval",
-    "record_interval",
-)
-_CHOICES = {
-    "data_set": data_sets.DATA_SETS,
-    "convolution": learners.CONVOLUTIONS,
-    "update_kind": update_kinds.UPDATE_KINDS,
-    "adapted": learners.ADAPTED,
-    "target_bootstrap": update_kinds.TARGET_BOOTSTRAPS,
-    "matching_function": update_kinds.MATCHING_FUNCTIONS,
-}
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_bootstrap": "objective_step",

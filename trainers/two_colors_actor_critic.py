@@ -1,9 +1,9 @@
 """Two-colors with an actor-critic whose entropy weight ε is fixed or meta-learned.
 
 Three update kinds, each a function of this module: `fixed_entropy_weight`,
-`meta_gradient` (MG) and `bootstrapped_meta_gradient` (BMG). In the last two a small
-network maps the mean rewards of the ten most recent rollouts to ε; `meta_input` says
-whether they are normalized, as in Luketina et al. (2022).
+`standard_meta_gradient` (MG) and `bootstrapped_meta_gradient` (BMG). In the last two a
+small network maps the mean rewards of the ten most recent rollouts to ε; `meta_input`
+says whether they are normalized, as in Luketina et al. (2022).
 
 Source: Flennerhag et al. (2022), Section 5.1, Appendix B.2, Algorithms 1 to 3, Table 1.
 
@@ -18,31 +18,38 @@ Differs from the paper, or goes beyond what it says:
 - The advantages in the meta-objective of MG and in the target use the critic z⁽ᵗ⁾.
 """
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated
 
 import chex
 import gin
 import jax
 import jax.numpy as jnp
 import optax
+from annotated_types import Interval
 
-from bmg_sweeps.core import matching, networks, targets
-from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.trainer.config import (
-    data,
-    require,
-    require_choices,
-    require_unused,
-    structure,
+from bmg_sweeps.core import matching, meta_gradient, targets
+from bmg_sweeps.trainer.config import data, require, require_unused, structure
+from bmg_sweeps.trainer.ranges import (
+    Count,
+    Decay,
+    DivisorOf,
+    NonNegative,
+    OneOf,
+    Positive,
+    Seed,
+    Sizes,
 )
-from trainers import _two_colors_agent as agent
-from trainers import _two_colors_statistics, _two_colors_targets
+from trainers import (
+    _two_colors_agent,
+    _two_colors_meta,
+    _two_colors_statistics,
+    _two_colors_targets,
+)
 
-CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
+Metrics = _two_colors_meta.Metrics
+State = _two_colors_meta.State
 
 
 @jax.tree_util.register_dataclass
@@ -51,76 +58,60 @@ CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
 class Config:
     """Every value is bound in gin/two_colors_actor_critic.gin; none has a default."""
 
-    seed: int
-    learning_rate: float  # α, of the agent and of the target's gradient step.
-    discount: float  # γ.
-    policy_gradient_weight: float  # ε_PG.
-    value_weight: float  # ε_TD.
-    entropy_weight: float  # ε_EN, where it is fixed.
-    meta_entropy_weight: float  # ε_meta, in the meta-objective or the target.
-    matching_weight: float  # Factor on the mean divergence over a rollout's states.
-    meta_learning_rate: float  # β.
-    meta_adam_b1: float
-    meta_adam_b2: float
-    meta_adam_eps: float
-    initial_entropy_weight: float = data(was=0.5)  # ε_w(0), before meta-updates.
-    update_kind: str = structure()  # Name of a function in `UPDATE_KINDS`.
-    inner_steps: int = structure()  # K, updates that the meta-gradient goes through.
-    target_steps: int = structure()  # L, updates from x⁽ᴷ⁾ to the target.
-    matching_function: str = structure()  # Name of a policy divergence in `matching`.
-    target_weight: str = structure()  # In `_two_colors_targets.WEIGHTS`.
-    target_rollout: str = structure()  # In `_two_colors_targets.ROLLOUTS`.
-    rollout_length: int = structure()  # N, environment steps per update.
-    return_steps: int = structure()  # n of the n-step return.
-    meta_input: str = structure(was="mean_rewards")  # t, in `agent.META_INPUTS`.
-    num_recent_rollouts: int = structure()  # Length of t.
-    hidden_sizes: tuple[int, ...] = structure()  # Of policy and critic.
-    meta_hidden_sizes: tuple[int, ...] = structure()  # Of the meta-network.
-
-
-class State(NamedTuple):
-    """All that `update` reads; saving it is a checkpoint."""
-
-    learner: agent.Learner
-    meta_params: chex.ArrayTree  # w: the network that sets ε.
-    meta_opt_state: optax.OptState
-    meta_updates: jax.Array  # [] int32.
+    seed: Seed
+    learning_rate: Positive  # α, of the agent and of the target's gradient step.
+    discount: Decay  # γ.
+    policy_gradient_weight: NonNegative  # ε_PG.
+    value_weight: NonNegative  # ε_TD.
+    entropy_weight: NonNegative  # ε_EN, where it is fixed.
+    meta_entropy_weight: NonNegative  # ε_meta, in the meta-objective or the target.
+    # Factor on the mean divergence over a rollout's states.
+    matching_weight: NonNegative
+    meta_learning_rate: Positive  # β.
+    meta_adam_b1: Decay
+    meta_adam_b2: Decay
+    meta_adam_eps: Positive
+    # ε_w(0), before meta-updates.
+    initial_entropy_weight: Annotated[float, Interval(gt=0, lt=1)] = data(was=0.5)
+    update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
+    inner_steps: Count = structure()  # K, updates that the meta-gradient goes through.
+    target_steps: Count = structure()  # L, updates from x⁽ᴷ⁾ to the target.
+    matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
+    target_weight: Annotated[str, OneOf(_two_colors_targets.WEIGHTS)] = structure()
+    target_rollout: Annotated[str, OneOf(_two_colors_targets.ROLLOUTS)] = structure()
+    # N, environment steps per update.
+    rollout_length: Annotated[Count, DivisorOf(_two_colors_statistics.RECORD_EVERY)] = (
+        structure()
+    )
+    return_steps: Count = structure()  # n of the n-step return.
+    # t, what ε depends on.
+    meta_input: Annotated[str, OneOf(_two_colors_agent.META_INPUTS)] = structure(
+        was="mean_rewards"
+    )
+    num_recent_rollouts: Count = structure()  # Length of t.
+    hidden_sizes: Sizes = structure()  # Of policy and critic.
+    meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
 
 
 def check(config: Config) -> None:
-    """Raises ValueError naming the first field with a value that makes no sense."""
-    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
-    require(config, _WEIGHTS, lambda v: v >= 0, "a number of at least 0")
-    require(config, _PROBABILITIES, lambda v: 0 < v < 1, "a number in (0, 1)")
-    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
-    require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
-    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
-    every = _two_colors_statistics.RECORD_EVERY
-    divides = f"a divisor of {every}"
-    require(config, ("rollout_length",), lambda v: every % v == 0, divides)
-    most = every // config.rollout_length
-    require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
-    most += 1 - config.target_steps
-    require(config, ("inner_steps",), lambda v: v <= most, f"at most {most} at this L")
-    require_choices(config, _CHOICES)
+    """Raises ValueError where fields contradict each other."""
+    # A meta-update is to pass one multiple of the interval between rows at most.
+    longest = _two_colors_statistics.RECORD_EVERY // config.rollout_length
+    require(config, "target_steps", lambda v: v <= longest, f"at most {longest}")
+    longest += 1 - config.target_steps
+    require(
+        config, "inner_steps", lambda v: v <= longest, f"at most {longest} at this L"
+    )
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
     if config.update_kind == fixed_entropy_weight.__name__:
         require_unused(config, _UNUSED_WITHOUT_META_LEARNER, "ε is fixed")
 
 
-@contextlib.contextmanager
-def open_source(config: Config) -> Iterator[None]:
-    """Opens nothing: the world is in `State`."""
-    del config
-    yield None
-
-
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
     """Counts the training so far: environment steps, and meta-updates."""
     return {
-        "env_steps": agent.env_steps(config, state.learner),
+        "env_steps": _two_colors_agent.env_steps(config, state.learner),
         "meta_updates": state.meta_updates,
     }
 
@@ -129,7 +120,7 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """Starts an agent in a new world, with a meta-network whose ε_w(0) is given.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: consumed here.
         source: nothing; the world is in `State`.
 
@@ -138,29 +129,24 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """
     del source
     learner_key, meta_key = jax.random.split(key)
-    learner = agent.init(config, learner_key)
+    learner = _two_colors_agent.init(config, learner_key)
     if config.target_rollout == _two_colors_targets.next_rollout.__name__:
-        learner = agent.look_ahead(config, learner)
-    meta_params = _meta_network(config).init(meta_key, learner.recent_rewards)
+        learner = _two_colors_agent.look_ahead(config, learner)
+    meta_params = _two_colors_meta.network(config).init(
+        meta_key, learner.recent_rewards
+    )
     # Biases start at 0, so that at t = 0 this one is the logit of ε.
     meta_params[list(meta_params)[-1]]["b"] += jax.scipy.special.logit(
         config.initial_entropy_weight
     )
-    return State(
-        learner=learner,
-        meta_params=meta_params,
-        meta_opt_state=_meta_optimizer(config).init(meta_params),
-        meta_updates=jnp.zeros((), jnp.int32),
-    )
+    return _two_colors_meta.start(learner, meta_params, _meta_optimizer(config))
 
 
-def train(
-    config: Config, state: State, source: None
-) -> tuple[State, dict[str, jax.Array]]:
+def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to go on from.
         source: nothing.
 
@@ -169,25 +155,20 @@ def train(
         start, and so on; a repeated row counts once.
     """
     del source
-
-    def meta_update(state: State, _: None) -> tuple[State, dict[str, jax.Array]]:
-        state, metrics = update(config, state)
-        return state, state.learner.statistics.row | metrics
-
-    env_steps = agent.env_steps(config, state.learner)
     updates = config.inner_steps + config.target_steps - 1  # L is 1 without a target.
-    env_steps_per_update = updates * config.rollout_length
-    length = max(1, CHUNK_ENV_STEPS // env_steps_per_update)
-    state, latched = jax.lax.scan(meta_update, state, length=length)
-    num_rows = -(-length * env_steps_per_update // _two_colors_statistics.RECORD_EVERY)
-    return state, _two_colors_statistics.rows(latched, env_steps, num_rows)
+    return _two_colors_meta.train(
+        state,
+        functools.partial(update, config),
+        _two_colors_agent.env_steps(config, state.learner),
+        updates * config.rollout_length,
+    )
 
 
-def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def update(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one meta-update of the configured kind.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
 
     Returns:
@@ -196,29 +177,26 @@ def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
     return UPDATE_KINDS[config.update_kind](config, state)
 
 
-def fixed_entropy_weight(
-    config: Config, state: State
-) -> tuple[State, dict[str, jax.Array]]:
+def fixed_entropy_weight(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K updates of the agent under a fixed ε; the baseline.
 
     Source: Flennerhag et al. (2022), Appendix B.2, "Agent".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:
         The state after them, and the meta-update's own metrics.
     """
-    update = agent.update_rule(config, lambda _: config.entropy_weight)
+    update = _two_colors_agent.update_rule(config, lambda _: config.entropy_weight)
     learner = jax.lax.fori_loop(
         0, config.inner_steps, lambda _, learner: update(learner), state.learner
     )
-    state = state._replace(learner=learner, meta_updates=state.meta_updates + 1)
-    return state, _metrics(state, meta_loss=0.0, meta_gradient_norm=0.0)
+    return _two_colors_meta.leave_meta_params(state._replace(learner=learner))
 
 
-def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K updates of the agent, and one step on w to improve their mean loss.
 
         1/K Σ_k ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w)), each on its rollout τ_k
@@ -226,7 +204,7 @@ def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Ar
     Source: Flennerhag et al. (2022), Eq. 1 and Appendix B.2, "MG".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:
@@ -237,28 +215,30 @@ def meta_gradient(config: Config, state: State) -> tuple[State, dict[str, jax.Ar
     """
 
     def inner_loop(meta_params, learner):
-        update = agent.update_rule(config, _meta_learned(config, meta_params))
+        update = _two_colors_agent.update_rule(
+            config, _two_colors_meta.learned(config, meta_params)
+        )
 
         def body(learner, _):
             learner = update(learner)
-            return learner, agent.policy_loss(
+            return learner, _two_colors_agent.policy_loss(
                 config, learner, learner.params.policy, config.meta_entropy_weight
             )
 
         return jax.lax.scan(body, learner, length=config.inner_steps)
 
     meta_loss = functools.partial(
-        meta_gradients.standard_meta_loss,
+        meta_gradient.standard_meta_loss,
         inner_loop=inner_loop,
         objective=lambda outcome: jnp.mean(outcome[1]),
     )
-    state, (learner, _), metrics = _update_meta_params(config, state, meta_loss)
+    state, (learner, _), metrics = _two_colors_meta.update_meta_params(
+        state, _meta_optimizer(config), meta_loss
+    )
     return state._replace(learner=learner), metrics
 
 
-def bootstrapped_meta_gradient(
-    config: Config, state: State
-) -> tuple[State, dict[str, jax.Array]]:
+def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K + L − 1 updates of the agent, and one step on w towards the last.
 
         KL(π_x̃ ‖ π_x⁽ᴷ⁾(w)) on the rollout of the target's last step
@@ -266,7 +246,7 @@ def bootstrapped_meta_gradient(
     Source: Flennerhag et al. (2022), Eq. 2, Algorithm 3 and Appendix B.2, "BMG".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:
@@ -276,78 +256,60 @@ def bootstrapped_meta_gradient(
     """
 
     def inner_loop(meta_params, learner):
-        entropy_weight = _meta_learned(config, meta_params)
+        entropy_weight = _two_colors_meta.learned(config, meta_params)
         steps = config.inner_steps
         if learner.pending is not None:
-            learner = agent.update_pending(config, entropy_weight, learner)
+            learner = _two_colors_agent.update_pending(config, entropy_weight, learner)
             steps -= 1
-        update = agent.update_rule(config, entropy_weight)
+        update = _two_colors_agent.update_rule(config, entropy_weight)
         return jax.lax.scan(
             lambda learner, _: (update(learner), None), learner, length=steps
         )[0]
 
     def target_bootstrap(meta_params, learner):
-        entropy_weight = _meta_learned(config, meta_params)
+        entropy_weight = _two_colors_meta.learned(config, meta_params)
         final_step = _two_colors_targets.ROLLOUTS[config.target_rollout]
         outcome, _ = targets.objective_step(
             learner,
-            update=agent.update_rule(config, entropy_weight),
+            update=_two_colors_agent.update_rule(config, entropy_weight),
             final_step=functools.partial(final_step, config, entropy_weight),
             num_steps=config.target_steps,
         )
         return outcome
 
     def matching_function(target, learner):
-        divergence = getattr(matching, config.matching_function)
-        apply = agent.policy_network(config).apply
+        divergence = MATCHING_FUNCTIONS[config.matching_function]
+        apply = _two_colors_agent.policy_network(config).apply
         return config.matching_weight * divergence(
             apply(target.policy, target.observations),
             apply(learner.params.policy, target.observations),
         )
 
     meta_loss = functools.partial(
-        meta_gradients.bootstrapped_meta_loss,
+        meta_gradient.bootstrapped_meta_loss,
         inner_loop=inner_loop,
         target_bootstrap=target_bootstrap,
         matching_function=matching_function,
     )
-    state, learner, metrics = _update_meta_params(config, state, meta_loss)
+    state, learner, metrics = _two_colors_meta.update_meta_params(
+        state, _meta_optimizer(config), meta_loss
+    )
     return state._replace(learner=learner), metrics
 
 
 UPDATE_KINDS = {
-    f.__name__: f
-    for f in (fixed_entropy_weight, meta_gradient, bootstrapped_meta_gradient)
+    "fixed_entropy_weight": fixed_entropy_weight,
+    "meta_gradient": standard_meta_gradient,
+    "bootstrapped_meta_gradient": bootstrapped_meta_gradient,
 }
-
-
-def _update_meta_params(config, state, meta_loss):
-    (loss, outcome), grads = jax.value_and_grad(meta_loss, has_aux=True)(
-        state.meta_params, state.learner
+MATCHING_FUNCTIONS = {
+    f.__name__: f
+    for f in (
+        matching.policy_kl,
+        matching.reverse_policy_kl,
+        matching.symmetric_policy_kl,
     )
-    updates, meta_opt_state = _meta_optimizer(config).update(
-        grads, state.meta_opt_state
-    )
-    state = state._replace(
-        meta_params=optax.apply_updates(state.meta_params, updates),
-        meta_opt_state=meta_opt_state,
-        meta_updates=state.meta_updates + 1,
-    )
-    return state, outcome, _metrics(state, loss, optax.tree.norm(grads))
-
-
-def _metrics(state, meta_loss, meta_gradient_norm):
-    return {
-        "meta_updates": state.meta_updates,
-        "meta_loss": jnp.asarray(meta_loss),
-        "meta_gradient_norm": jnp.asarray(meta_gradient_norm),
-    }
-
-
-def _meta_learned(config, meta_params):
-    """ε_w(t), in (0, 1)."""
-    apply = _meta_network(config).apply
-    return lambda recent_rewards: jax.nn.sigmoid(apply(meta_params, recent_rewards)[0])
+}
 
 
 def _meta_optimizer(config):
@@ -359,37 +321,8 @@ def _meta_optimizer(config):
     )
 
 
-def _meta_network(config):
-    return networks.mlp(config.meta_hidden_sizes, 1)
-
-
-_POSITIVE = ("learning_rate", "meta_learning_rate", "meta_adam_eps")
-_WEIGHTS = (
-    "policy_gradient_weight",
-    "value_weight",
-    "entropy_weight",
-    "meta_entropy_weight",
-    "matching_weight",
-)
-_PROBABILITIES = ("initial_entropy_weight",)
-_DECAYS = ("discount", "meta_adam_b1", "meta_adam_b2")
-_COUNTS = (
-    "inner_steps",
-    "target_steps",
-    "return_steps",
-    "num_recent_rollouts",
-    "rollout_length",
-)
-_SIZES = ("hidden_sizes", "meta_hidden_sizes")
-_CHOICES = {
-    "update_kind": UPDATE_KINDS,
-    "matching_function": ("policy_kl", "reverse_policy_kl", "symmetric_policy_kl"),
-    "target_weight": _two_colors_targets.WEIGHTS,
-    "target_rollout": _two_colors_targets.ROLLOUTS,
-    "meta_input": agent.META_INPUTS,
-}
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_rollout": _two_colors_targets.last_rollout.__name__,
 }
-_UNUSED_WITHOUT_META_LEARNER = {"meta_input": agent.mean_rewards.__name__}
+_UNUSED_WITHOUT_META_LEARNER = {"meta_input": _two_colors_agent.mean_rewards.__name__}

@@ -19,30 +19,31 @@ Differs from the paper, or goes beyond what it says:
 - A tie goes to the first of the best actions; initial weights are Haiku's.
 """
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import chex
 import gin
 import jax
-import jax.numpy as jnp
 import optax
+from annotated_types import Interval
 
-from bmg_sweeps.core import epsilon_greedy, networks
-from bmg_sweeps.core import meta_gradient as meta_gradients
-from bmg_sweeps.trainer.config import (
-    require,
-    require_choices,
-    require_unused,
-    structure,
+from bmg_sweeps.core import epsilon_greedy, meta_gradient
+from bmg_sweeps.trainer.config import require_unused, structure
+from bmg_sweeps.trainer.ranges import (
+    Count,
+    Decay,
+    Fraction,
+    OneOf,
+    Positive,
+    Seed,
+    Sizes,
 )
-from trainers import _two_colors_q_agent as agent
-from trainers import _two_colors_statistics
+from trainers import _two_colors_meta, _two_colors_q_agent, _two_colors_statistics
 
-CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
+Metrics = _two_colors_meta.Metrics
+State = _two_colors_meta.State
 
 
 @jax.tree_util.register_dataclass
@@ -51,64 +52,42 @@ CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
 class Config:
     """Every value is bound in gin/two_colors_q_lambda.gin; none has a default."""
 
-    seed: int
-    learning_rate: float  # α, of the agent.
-    adam_b1: float
-    adam_b2: float
-    adam_eps: float
-    gradient_decay: float  # Of the moving average before Adam.
-    discount: float  # γ.
-    trace_decay: float  # λ.
-    epsilon: float  # ε, where it is fixed.
-    meta_learning_rate: float  # β.
-    meta_adam_b1: float
-    meta_adam_b2: float
-    meta_adam_eps: float
-    meta_gradient_decay: float  # Of the moving average before Adam.
-    update_kind: str = structure()  # Name of a function in `UPDATE_KINDS`.
-    target_steps: int = structure()  # L, updates from x to the target.
-    matching_function: str = structure()  # Name of one in `epsilon_greedy`.
-    num_recent_rewards: int = structure()  # Length of the meta-network's input t.
-    hidden_sizes: tuple[int, ...] = structure()  # Of q.
-    meta_hidden_sizes: tuple[int, ...] = structure()  # Of the meta-network.
-
-
-class State(NamedTuple):
-    """All that `update` reads; saving it is a checkpoint."""
-
-    learner: agent.Learner
-    meta_params: chex.ArrayTree  # w: the network that sets ε.
-    meta_opt_state: optax.OptState
-    meta_updates: jax.Array  # [] int32.
+    seed: Seed
+    learning_rate: Positive  # α, of the agent.
+    adam_b1: Decay
+    adam_b2: Decay
+    adam_eps: Positive
+    gradient_decay: Decay  # Of the moving average before Adam.
+    discount: Decay  # γ.
+    trace_decay: Fraction  # λ.
+    epsilon: Fraction  # ε, where it is fixed.
+    meta_learning_rate: Positive  # β.
+    meta_adam_b1: Decay
+    meta_adam_b2: Decay
+    meta_adam_eps: Positive
+    meta_gradient_decay: Decay  # Of the moving average before Adam.
+    update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
+    # L, updates from x to the target.
+    target_steps: Annotated[
+        int, Interval(ge=1, le=_two_colors_statistics.RECORD_EVERY)
+    ] = structure()
+    matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
+    num_recent_rewards: Count = structure()  # Length of the meta-network's input t.
+    hidden_sizes: Sizes = structure()  # Of q.
+    meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
 
 
 class Explorer(NamedTuple):
     """What decides how the agent acts: its values, and w."""
 
-    learner: agent.Learner
+    learner: _two_colors_q_agent.Learner
     meta_params: chex.ArrayTree
 
 
 def check(config: Config) -> None:
-    """Raises ValueError naming the first field with a value that makes no sense."""
-    require(config, _POSITIVE, lambda v: v > 0, "a number above 0")
-    require(config, _DECAYS, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require(config, _FRACTIONS, lambda v: 0 <= v <= 1, "a number in [0, 1]")
-    require(config, _COUNTS, lambda v: v >= 1, "an integer of at least 1")
-    require(config, _SIZES, lambda v: all(n >= 1 for n in v), "sizes of at least 1")
-    require(config, ("seed",), lambda v: 0 <= v < 2**31, "an integer in [0, 2³¹)")
-    most = _two_colors_statistics.RECORD_EVERY
-    require(config, ("target_steps",), lambda v: v <= most, f"at most {most}")
-    require_choices(config, _CHOICES)
+    """Raises ValueError where fields contradict each other."""
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
-
-
-@contextlib.contextmanager
-def open_source(config: Config) -> Iterator[None]:
-    """Opens nothing: the world is in `State`."""
-    del config
-    yield None
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
@@ -124,7 +103,7 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """Starts an agent in a new world, with a meta-network whose ε is about ½.
 
     Args:
-        config: of one point.
+        config: the point's values.
         key: consumed here.
         source: nothing; the world is in `State`.
 
@@ -133,23 +112,18 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
     """
     del source
     learner_key, meta_key = jax.random.split(key)
-    learner = agent.init(config, learner_key)
-    meta_params = _meta_network(config).init(meta_key, learner.recent_rewards)
-    return State(
-        learner=learner,
-        meta_params=meta_params,
-        meta_opt_state=_meta_optimizer(config).init(meta_params),
-        meta_updates=jnp.zeros((), jnp.int32),
+    learner = _two_colors_q_agent.init(config, learner_key)
+    meta_params = _two_colors_meta.network(config).init(
+        meta_key, learner.recent_rewards
     )
+    return _two_colors_meta.start(learner, meta_params, _meta_optimizer(config))
 
 
-def train(
-    config: Config, state: State, source: None
-) -> tuple[State, dict[str, jax.Array]]:
+def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: to go on from.
         source: nothing.
 
@@ -158,23 +132,19 @@ def train(
         start, and so on; a repeated row counts once.
     """
     del source
-
-    def meta_update(state: State, _: None) -> tuple[State, dict[str, jax.Array]]:
-        state, metrics = update(config, state)
-        return state, state.learner.statistics.row | metrics
-
-    env_steps = state.learner.environment.steps
-    length = max(1, CHUNK_ENV_STEPS // config.target_steps)  # L is 1 without a target.
-    state, latched = jax.lax.scan(meta_update, state, length=length)
-    most = -(-length * config.target_steps // _two_colors_statistics.RECORD_EVERY)
-    return state, _two_colors_statistics.rows(latched, env_steps, most)
+    return _two_colors_meta.train(
+        state,
+        functools.partial(update, config),
+        state.learner.environment.steps,
+        config.target_steps,  # 1 without a target.
+    )
 
 
-def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def update(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one meta-update of the configured kind.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
 
     Returns:
@@ -183,28 +153,25 @@ def update(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
     return UPDATE_KINDS[config.update_kind](config, state)
 
 
-def fixed_epsilon(config: Config, state: State) -> tuple[State, dict[str, jax.Array]]:
+def fixed_epsilon(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes one step of the agent under a fixed ε; the baseline.
 
     Source: Flennerhag et al. (2022), Section 5.1, Figure 3.
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before it.
 
     Returns:
         The state after it, and the meta-update's own metrics.
     """
-    learner, _ = agent.act_and_learn(
+    learner, _ = _two_colors_q_agent.act_and_learn(
         config, lambda _: config.epsilon, state.learner, num_steps=1
     )
-    state = state._replace(learner=learner, meta_updates=state.meta_updates + 1)
-    return state, _metrics(state, meta_loss=0.0, meta_gradient_norm=0.0)
+    return _two_colors_meta.leave_meta_params(state._replace(learner=learner))
 
 
-def bootstrapped_meta_gradient(
-    config: Config, state: State
-) -> tuple[State, dict[str, jax.Array]]:
+def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes L steps of the agent, and one step on w towards where they led.
 
         E_s μ(x̃, (x, w)): the greedy policy of q_x̃ against the ε_w-greedy one of q_x
@@ -212,7 +179,7 @@ def bootstrapped_meta_gradient(
     Source: Flennerhag et al. (2022), Eq. 2 and Appendix B.3, "BMG".
 
     Args:
-        config: of one point.
+        config: the point's values.
         state: before them.
 
     Returns:
@@ -223,9 +190,9 @@ def bootstrapped_meta_gradient(
     """
 
     def target_bootstrap(meta_params, explorer):
-        learner, visited = agent.act_and_learn(
+        learner, visited = _two_colors_q_agent.act_and_learn(
             config,
-            _meta_learned(config, meta_params),
+            _two_colors_meta.learned(config, meta_params),
             explorer.learner,
             config.target_steps,
         )
@@ -233,55 +200,30 @@ def bootstrapped_meta_gradient(
 
     def matching_function(target, explorer):
         params, visited = target
-        q = functools.partial(agent.network(config).apply, inputs=visited.observations)
-        epsilon = jax.vmap(_meta_learned(config, explorer.meta_params))
+        q = functools.partial(
+            _two_colors_q_agent.network(config).apply, inputs=visited.observations
+        )
+        epsilon = jax.vmap(_two_colors_meta.learned(config, explorer.meta_params))
         return MATCHING_FUNCTIONS[config.matching_function](
             q(params), q(explorer.learner.params), epsilon(visited.recent_rewards)
         )
 
     meta_loss = functools.partial(
-        meta_gradients.bootstrapped_meta_loss,
+        meta_gradient.bootstrapped_meta_loss,
         inner_loop=lambda meta_params, learner: Explorer(learner, meta_params),
         target_bootstrap=target_bootstrap,
         matching_function=matching_function,
     )
-    (loss, learner), grads = jax.value_and_grad(meta_loss, has_aux=True)(
-        state.meta_params, state.learner
+    state, learner, metrics = _two_colors_meta.update_meta_params(
+        state, _meta_optimizer(config), meta_loss
     )
-    updates, meta_opt_state = _meta_optimizer(config).update(
-        grads, state.meta_opt_state
-    )
-    state = State(
-        learner=learner,
-        meta_params=optax.apply_updates(state.meta_params, updates),
-        meta_opt_state=meta_opt_state,
-        meta_updates=state.meta_updates + 1,
-    )
-    return state, _metrics(state, loss, optax.tree.norm(grads))
+    return state._replace(learner=learner), metrics
 
 
 UPDATE_KINDS = {f.__name__: f for f in (fixed_epsilon, bootstrapped_meta_gradient)}
 MATCHING_FUNCTIONS = {
     f.__name__: f for f in (epsilon_greedy.policy_kl, epsilon_greedy.value)
 }
-
-
-def _metrics(state, meta_loss, meta_gradient_norm):
-    return {
-        "meta_updates": state.meta_updates,
-        "meta_loss": jnp.asarray(meta_loss),
-        "meta_gradient_norm": jnp.asarray(meta_gradient_norm),
-    }
-
-
-def _meta_learned(config, meta_params):
-    """ε_w(t), in (0, 1)."""
-    apply = _meta_network(config).apply
-    return lambda recent_rewards: jax.nn.sigmoid(apply(meta_params, recent_rewards)[0])
-
-
-def _meta_network(config):
-    return networks.mlp(config.meta_hidden_sizes, 1)
 
 
 def _meta_optimizer(config):
@@ -296,18 +238,4 @@ def _meta_optimizer(config):
     )
 
 
-_POSITIVE = ("learning_rate", "adam_eps", "meta_learning_rate", "meta_adam_eps")
-_DECAYS = (
-    "adam_b1",
-    "adam_b2",
-    "gradient_decay",
-    "discount",
-    "meta_adam_b1",
-    "meta_adam_b2",
-    "meta_gradient_decay",
-)
-_FRACTIONS = ("trace_decay", "epsilon")
-_COUNTS = ("target_steps", "num_recent_rewards")
-_SIZES = ("hidden_sizes", "meta_hidden_sizes")
-_CHOICES = {"update_kind": UPDATE_KINDS, "matching_function": MATCHING_FUNCTIONS}
 _UNUSED_WITHOUT_TARGET = {"target_steps": 1, "matching_function": "policy_kl"}

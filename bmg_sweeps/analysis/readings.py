@@ -123,9 +123,7 @@ def _table(storage: files.Storage, record: store.Record, name: str) -> store.Row
     for axis in (*record.progress, "training_seconds"):
         column = rows.get(axis, [])
         if None in column or column != sorted(column):
-            raise store.Damaged(
-                f"{record.manifest[name]['name']}: {axis} does not ascend"
-            )
+            raise store.Damaged(f"{record.objects[name].name}: {axis} does not ascend")
     return rows
 
 

@@ -354,14 +354,14 @@ def _incomplete(
     """Says why a point's number at a budget does not count; None where it does."""
     if one.record.damage:
         return f"damaged record ({one.record.damage})"
-    width = one.record.provenance.get("pack_width", 1)
+    width = one.record.provenance.pack_width or 1
     if width > 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
         return f"ran in a pack of {width}, whose hours are not its own"
     if one.record.progress.get(axis, 0) >= amount:
         return None
     failure = one.record.failure
     if failure:
-        text = f"{failure['kind']} ({failure['type']}: {failure['message']})"
+        text = f"{failure.kind} ({failure.type}: {failure.message})"
         return errors.one_line(text)
     reached = one.record.progress.get(axis, 0)
     return f"trained to {formatting.amount(reached)} {axis}" if reached else "not run"

@@ -1,5 +1,5 @@
 """The words a user types: commands, their options, and what they print.
 
 A command only puts together what the other rooms do; it may import all of them but
-`core`, `environments` and `tasks`. Begin at `parser`, where the commands are declared.
+`core`, `environments` and `tasks`. Begin at `app`, which lists the commands.
 """

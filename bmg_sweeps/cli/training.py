@@ -1,161 +1,214 @@
 """The commands that train: launch, run, rerun.
 
-A command is a function of the parsed arguments. It returns an exit status, and raises
-`UserError` for what the user can mend. Ray and JAX are imported where they are used.
+They return an exit status, and raise `UserError` for what the user can mend. Ray and
+JAX are imported where they are used.
 """
 
-import argparse
 import dataclasses
+
+import click
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import results, selection
-from bmg_sweeps.cli import asking
-from bmg_sweeps.launching import checking, planning, progress, revision
+from bmg_sweeps.cli import answers, options
+from bmg_sweeps.launching import checking, cluster, forecast, planning, revision
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices
 
 
-def launch(options: argparse.Namespace) -> int:
-    """Runs the points that are missing."""
-    return _launch(options, asking.choose_all(options))
+@options.command
+@options.sweeps
+@options.points
+@options.training
+def launch(
+    storage: files.Storage,
+    sweeps: tuple[str, ...],
+    choice: choices.Choice,
+    training: options.Training,
+) -> int:
+    """Run the points that are missing; of "all", those of every sweep."""
+    return _launch(storage, answers.choose(sweeps, choice), training)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Trains one point here, in this process, without Ray."""
-    chosen = asking.choose(options)
-    point = asking.find(chosen, options.point)
-    checking.check([point])
-    files.check_writable(options.storage)
+@options.command(raises=True)
+@options.sweep
+@options.points
+@click.option("--point", metavar="ID", required=True, help="Or the beginning of it.")
+@options.data
+def run(
+    storage: files.Storage,
+    sweep: str,
+    choice: choices.Choice,
+    point: str,
+    data: str | None,
+) -> int:
+    """Train one point here, in this process, without Ray: for debugging.
+
+    A point that failed or diverged is tried again, and what it raises is seen with its
+    traceback: python -m pdb -m bmg_sweeps run … stops there.
+    """
+    chosen = choices.choose(sweep, choice)
+    found = answers.find(chosen, point)
+    if store.read(storage, found.trainer, found.id).reaches(chosen.stop):
+        stop = formatting.amounts(chosen.stop)
+        answers.say(f"point {found.id}: done already, trained to {stop}")
+        return 0
+    checking.check([found], data=data)
+    files.check_writable(storage)
     from bmg_sweeps.running import work_unit
 
-    store.declare(options.storage, point.trainer, point.id, point.gin_text())
-    provenance = {"launch": "run"} | revision.provenance()
+    store.declare(storage, found.trainer, found.id, found.gin_text())
     task = work_unit.Task(
-        trainer=point.trainer,
-        stops={point.id: chosen.stop},
-        retry=options.retry,
-        launch=provenance,
+        trainer=found.trainer,
+        stops={found.id: chosen.stop},
+        retry=True,
+        raises=True,
+        data=data,
+        launch={"launch": "run"} | revision.provenance(),
     )
-    status = work_unit.run(options.storage, task)[point.id]
-    record = store.read(options.storage, point.trainer, point.id)
-    print(
-        f"point {point.id}: {status}, trained to {formatting.amounts(record.progress)}"
-    )
+    status = work_unit.run(storage, task)[found.id]
+    record = store.read(storage, found.trainer, found.id)
+    if status == "busy":
+        owner = errors.one_line(record.owner)
+        answers.say(f"point {found.id}: runs under {owner} already")
+        return 1
+    progress = formatting.amounts(record.progress)
+    answers.say(f"point {found.id}: {status}, trained to {progress}")
     if record.failure:
-        print(errors.one_line(asking.failure(record)))
+        answers.say(errors.one_line(answers.failure(record)))
     return 0 if status == "done" else 1
 
 
-def rerun(options: argparse.Namespace) -> int:
-    """Runs the best configurations on fresh seeds and compares."""
-    if not options.seeds:
+@options.command
+@options.sweep
+@options.points
+@options.training
+@options.budget
+def rerun(
+    storage: files.Storage,
+    sweep: str,
+    choice: choices.Choice,
+    training: options.Training,
+    budget: tuple[str, float] | None,
+) -> int:
+    """Run the best configurations on fresh seeds, and compare."""
+    if not choice.seeds:
         raise errors.UserError("--seeds: expected fresh seeds to run, such as 10-14")
-    choice = dataclasses.replace(asking.choice(options), seeds=())
-    chosen = choices.choose(options.sweep, choice)
-    before = asking.selected(options, chosen)
-    scores, axis = before.first.best, before.first.axis
-    budget = scores[0].budget
+    chosen = choices.choose(sweep, dataclasses.replace(choice, seeds=()))
+    before = answers.selected(storage, chosen, budget)
+    scores = before.first.best
+    at = {scores[0].axis: scores[0].budget}
     again = dataclasses.replace(
         chosen,
-        points=selection.on_fresh_seeds(chosen, scores, options.seeds),
-        stop={axis: budget},
-        choice=asking.choice(options),
+        points=selection.on_fresh_seeds(chosen, scores, choice.seeds),
+        stop=at,
+        choice=dataclasses.replace(chosen.choice, seeds=choice.seeds),
     )
-    code = _launch(options, [again], say_report=False)
-    if options.dry_run:
+    code = _launch(storage, [again], training, say_report=False)
+    if training.dry_run:
         return code
-    after = results.load(options.storage, again, {axis: [budget]})
+    after = results.load(storage, again, {axis: [n] for axis, n in at.items()})
     from bmg_sweeps.reporting import report, tables
 
-    tables.text([report.comparison(before, after)], asking.CONSOLE)
+    tables.text([report.comparison(before, after)], answers.console())
     return code
 
 
-def _launch(options, chosen, say_report: bool = True) -> int:
+def _launch(
+    storage: files.Storage,
+    chosen: list[choices.Chosen],
+    training: options.Training,
+    say_report: bool = True,
+) -> int:
     """Runs a plan, exports it, and says what came of it."""
-    plan = planning.plan(options.storage, chosen, options.retry, whole=True)
-    pack = _pack(options, plan)
-    _say_plan(options, chosen, plan)
+    plan = planning.plan(storage, chosen, training.retry, verify=True)
+    pack = _pack(training, plan)
+    _say_plan(storage, chosen, training, plan)
     if plan.to_run:
-        asking.say("Checking them: values, trainers and data sets.")
-    checking.check(plan.to_run)
-    if options.dry_run:
+        answers.say("Checking them: values, trainers and data sets.")
+    checking.check(plan.to_run, chosen, training.resources.data)
+    if training.dry_run:
         return 0
-    files.check_writable(options.storage)
+    files.check_writable(storage)
     from bmg_sweeps import tracking
-    from bmg_sweeps.launching import trials as launching
 
-    outcome = None
-    following = tracking.following(
-        options.storage, chosen, options.wandb, with_sweeps=say_report
-    )
-    with following as follower:
-        if plan.to_run or "running" in plan.counts():
-            outcome = launching.run(
-                options.storage,
-                plan,
-                _resources(options),
-                pack=pack,
-                retry=options.retry,
-                watch=lambda: progress.watch(
-                    options.storage, plan, chosen, asking.CONSOLE
-                ),
-            )
-            for line in outcome.lost:
-                asking.say(f"  {line}")
-        after = planning.plan(options.storage, chosen)
-        asking.print_failures(after)
-        asking.say(follower.finish())
-    if outcome and outcome.is_stopped:
-        asking.say("Stopped; the same command goes on from here.")
+    with tracking.following(
+        storage, chosen, training.wandb, with_sweeps=say_report
+    ) as follower:
+        is_stopped = _train(storage, chosen, training, plan, pack)
+        after = planning.plan(storage, chosen)
+        answers.print_problems(after)
+        answers.say(follower.finish())
+    if is_stopped:
+        answers.say("Stopped; the same command goes on from here.")
     elif say_report:
         for one in chosen:
             knows = one.sweep.select.axis in one.stop
             verb = "report" if knows else "status"
-            asking.say(f"Next: {asking.command(options, verb, one.name)}")
+            answers.say(f"Next: {answers.command(storage, verb, one)}")
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
 
 
-def _resources(options: argparse.Namespace):
-    from bmg_sweeps.launching import cluster
+def _train(storage, chosen, training: options.Training, plan, pack) -> bool:
+    """Runs the trials of a plan; returns whether the user stopped them."""
+    if not plan.to_run and "running" not in plan.counts():
+        return False
+    from bmg_sweeps.launching import progress, trials
 
-    return cluster.Resources(
-        address=options.address,
-        cpus=options.cpus,
-        gpus=options.gpus,
-        autoscaling=options.autoscaling,
+    outcome = trials.run(
+        storage,
+        plan,
+        training.resources,
+        pack=pack,
+        retry=training.retry,
+        watch=lambda: progress.watch(storage, plan, chosen, answers.console()),
     )
+    for line in outcome.lost:
+        answers.say(f"  {line}")
+    return outcome.is_stopped
 
 
-def _say_plan(options, chosen, plan: planning.Plan) -> None:
+def _say_plan(storage, chosen, training: options.Training, plan) -> None:
     """Prints what will be run, how long that may take, and what others run."""
-    structures = len({p.structure for p in plan.to_run})
-    asking.say(asking.using(options))
+    structures = formatting.counted(
+        len({p.structure for p in plan.to_run}), "structure"
+    )
+    answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
     for one in chosen:
-        asking.say(f"{one.name}: stop at {formatting.amounts(one.stop)}")
-    hours = planning.hours_to_run(plan) if plan.to_run else None
-    about = f", about {hours:.2g} h of training in all" if hours else ""
-    to_run = f"{len(plan.to_run)} to run, of {structures} structures{about}"
-    asking.say(f"{asking.counted(plan)}; {to_run}")
+        answers.say(f"{one.name}: stop at {formatting.amounts(one.stop)}")
+    to_run = f"{len(plan.to_run):,} to run, of {structures}"
+    to_run += _forecast(plan, cluster.own_slots(training.resources))
+    answers.say(f"{answers.counted(plan)}; {to_run}")
     owners: dict[str, int] = {}
-    for i, status_ in plan.statuses.items():
-        if status_ == "running":
+    for i, status in plan.statuses.items():
+        if status == "running":
             owner = errors.one_line(plan.records[i].owner)
             owners[owner] = owners.get(owner, 0) + 1
     for owner, number in owners.items():
-        asking.say(
+        answers.say(
             f"{number} of them run under {owner}; this launch waits for them, and runs "
             f"what they leave"
         )
 
 
-def _pack(options: argparse.Namespace, plan: planning.Plan) -> int | None:
+def _forecast(plan: planning.Plan, slots: int | None) -> str:
+    """Says how long a plan may take, where anything like it has been trained."""
+    seconds = forecast.seconds(plan, slots or 1)
+    if seconds is None:
+        return ""
+    at_once = "if trials ran one by one"
+    if slots:
+        at_once = f"{formatting.counted(slots, 'trial')} at a time"
+    return f", about {formatting.duration(seconds)} ({at_once})"
+
+
+def _pack(training: options.Training, plan: planning.Plan) -> int | None:
     """Returns how many points train together; None is for the device to decide."""
     if not any("hours" in stop for stop in plan.stops.values()):
-        return options.pack
-    if (options.pack or 1) > 1:
+        return training.pack
+    if (training.pack or 1) > 1:
         raise errors.UserError(
-            f"--pack {options.pack}: expected 1, as the stop rule counts hours, and "
+            f"--pack {training.pack}: expected 1, as the stop rule counts hours, and "
             f"those of a pack are not its points' own"
         )
     return 1

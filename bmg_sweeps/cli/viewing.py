@@ -1,178 +1,338 @@
 """The commands that look at records: list, show, status, report, best, track.
 
-A command is a function of the parsed arguments. It returns an exit status, or nothing
-where that is 0, and raises `UserError` for what the user can mend. Modules that are
-slow to import (Ray, matplotlib, W&B, and JAX above all) are imported where they are
-used, so that listing, planning and status answer at once.
+They return an exit status, or nothing where that is 0, and raise `UserError` for what
+the user can mend. Modules that are slow to import (rich, Ray, matplotlib, W&B, and JAX
+above all) are imported where they are used, so that listing, planning and status answer
+at once.
 """
 
-import argparse
 import json
 import pathlib
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import rich.console
-import rich.table
-import rich.text
+import click
 
 from bmg_sweeps import formatting, privacy
 from bmg_sweeps.analysis import results, selection
-from bmg_sweeps.cli import asking
+from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import planning
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading
+from bmg_sweeps.sweep.point import Point
+
+MIN_FOLDED = 20  # A column is folded to no fewer characters.
 
 
-def list_(options: argparse.Namespace) -> None:
-    """Lists every sweep, with the number of points that are done."""
-    table = rich.table.Table(title=asking.using(options), title_justify="left")
-    for name in ("sweep", "title", "trainer", "points", "done"):
-        table.add_column(name)
-    for name in loading.sweep_names():
-        sweep = loading.load_sweep(name)
-        counts = ("–", "–")  # Of a sweep without this scale.
-        if options.scale in sweep.scales:
-            chosen = choices.choose(name, choices.Choice(scale=options.scale))
-            plan = planning.plan(options.storage, [chosen])
-            counts = (str(len(plan.points)), str(plan.counts().get("done", 0)))
-        cells = (name, sweep.title, sweep.trainer, *counts)
-        table.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
-    asking.CONSOLE.print(table)
+@options.command
+@options.scale
+@options.as_json
+def list_(storage: files.Storage, scale: str | None, as_json: bool) -> None:
+    """List every sweep, with the number of points that are done.
 
-
-def show(options: argparse.Namespace) -> None:
-    """Shows a sweep's grid; or one point, with its gin text and its record."""
-    chosen = asking.choose(options)
-    if options.point is not None:
-        point = asking.find(chosen, options.point)
-        record = store.read(options.storage, point.trainer, point.id)
-        print(point.gin_text())
-        print(json.dumps({"damage": record.damage, **record.manifest}, indent=2))
+    JSON: {"storage", "scale", "sweeps": [{"name", "title", "trainer", "scales",
+    "points", "done"}]}; points and done are null where a sweep has no such scale.
+    """
+    choice = choices.Choice(scale=scale or choices.DEFAULT_SCALE)
+    chosen, skipped = choices.choose_all(choice)
+    sweeps = {one.name: one.sweep for one in chosen} | skipped
+    plans = {one.name: planning.plan(storage, [one]) for one in chosen}
+    found = []
+    for name in loading.in_order(sweeps):
+        one, plan = sweeps[name], plans.get(name)
+        about = {"name": name, "title": one.title, "trainer": one.trainer}
+        about["scales"] = list(one.scales)
+        about["points"] = len(plan.points) if plan else None
+        about["done"] = plan.counts().get("done", 0) if plan else None
+        found.append(about)
+    if as_json:
+        _print_json(storage, {"scale": choice.scale, "sweeps": found})
         return
-    plan = planning.plan(options.storage, [chosen])
-    asking.say(asking.using(options))
-    asking.say(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
-    asking.say(f"{asking.counted(plan)}; stop at {formatting.amounts(chosen.stop)}.")
+    columns = ("sweep", "title", "trainer", "points", "done")
+    keys = ("name", *columns[1:])
+    rows = [tuple(_or_dash(one[key]) for key in keys) for one in found]
+    answers.say(answers.using(storage, [choice.scale]))
+    _print_columns(_folded([columns, *rows], columns.index("title")))
+
+
+@options.command
+@options.sweep
+@options.points
+@click.option("--point", metavar="ID", help="Show this point, and its record.")
+@options.as_json
+def show(
+    storage: files.Storage,
+    sweep: str,
+    choice: choices.Choice,
+    point: str | None,
+    as_json: bool,
+) -> None:
+    """Show a sweep's grid; or one point, with its gin text and its record.
+
+    JSON: {"storage", "sweep", "title", "trainer", "scale", "stop", "counts", "points":
+    [{"id", "method", "values", "status"}]}; or of one point {"storage", "id",
+    "trainer", "values", "gin", "damage", "record"}.
+    """
+    chosen = choices.choose(sweep, choice)
+    if point is not None:
+        _show_point(storage, answers.find(chosen, point), as_json)
+        return
+    plan = planning.plan(storage, [chosen])
+    about = {"sweep": chosen.name, "title": chosen.sweep.title}
+    about |= {"trainer": chosen.sweep.trainer, "scale": chosen.choice.scale}
+    if as_json:
+        about |= {"stop": chosen.stop, "counts": plan.counts()}
+        about["points"] = [
+            {
+                "id": p.id,
+                "method": grid.method_of(chosen.sweep, p.values),
+                "values": p.values,
+                "status": plan.statuses[p.id],
+            }
+            for p in chosen.points
+        ]
+        _print_json(storage, about)
+        return
+    answers.say(answers.using(storage, [chosen.choice.scale]))
+    answers.say(f"{chosen.sweep.title}. Trainer: {chosen.sweep.trainer}.")
+    answers.say(f"{answers.counted(plan)}; stop at {formatting.amounts(chosen.stop)}.")
     rows = [("point", "method", "configuration", "seed", "status")]
     for p in chosen.points:
         method = grid.method_of(chosen.sweep, p.values)
         over = ", ".join(str(p.values[field]) for field in chosen.sweep.select.over)
         configuration = grid.describe(chosen.sweep, p.values)
         rows.append((p.id, method, configuration, over, plan.statuses[p.id]))
-    # By hand: a table of rich takes ten seconds for ten thousand points.
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (c.ljust(width) for c, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+    _print_columns(rows)
 
 
-def status(options: argparse.Namespace) -> None:
-    """Says how many points are done, running, failed or missing, and why."""
-    names = [options.sweep] if options.sweep else loading.sweep_names()
-    asking.say(asking.using(options))
-    for name in names:
-        chosen = choices.choose(name, asking.choice(options))
-        plan = planning.plan(options.storage, [chosen])
-        asking.say(
-            f"{name}: {asking.counted(plan)}; stop at {formatting.amounts(chosen.stop)}"
-        )
-        asking.print_failures(plan)
-
-
-def report_(options: argparse.Namespace) -> None:
-    """Prints a sweep's tables, and draws its curves into the storage."""
-    if options.sweep == "all":
-        _report_all(options)
+def _show_point(storage: files.Storage, point: Point, as_json: bool) -> None:
+    record = store.read(storage, point.trainer, point.id)
+    if as_json:
+        about = {"id": point.id, "trainer": point.trainer, "values": point.values}
+        about |= {"gin": point.gin_text(), "damage": record.damage}
+        _print_json(storage, about | {"record": manifests.as_dict(record.manifest)})
         return
-    chosen = asking.choose(options)
-    loaded = results.load(options.storage, chosen)
-    files.check_writable(options.storage)
+    print(point.gin_text())
+    manifest = manifests.as_dict(record.manifest)
+    print(json.dumps({"damage": record.damage, **manifest}, indent=2))
+
+
+@options.command
+@options.sweep(required=False)
+@options.points
+@options.as_json
+def status(
+    storage: files.Storage, sweep: str | None, choice: choices.Choice, as_json: bool
+) -> None:
+    """Say how many points are done, running, failed or missing, and why.
+
+    JSON: {"storage", "skipped", "sweeps": [{"name", "scale", "stop", "points",
+    "counts", "partly_trained", "problems"}]}; problems has a line by point id.
+    """
+    if sweep:
+        chosen, skipped = [choices.choose(sweep, choice)], {}
+    else:
+        chosen, skipped = choices.choose_all(choice)
+    plans = [planning.plan(storage, [one]) for one in chosen]
+    if as_json:
+        found = [
+            {
+                "name": one.name,
+                "scale": one.choice.scale,
+                "stop": one.stop,
+                "points": len(plan.points),
+                "counts": plan.counts(),
+                "partly_trained": plan.num_partial,
+                "problems": answers.problems(plan),
+            }
+            for one, plan in zip(chosen, plans, strict=True)
+        ]
+        _print_json(storage, {"skipped": list(skipped), "sweeps": found})
+        return
+    answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
+    for one, plan in zip(chosen, plans, strict=True):
+        stop = formatting.amounts(one.stop)
+        answers.say(f"{one.name}: {answers.counted(plan)}; stop at {stop}")
+        answers.print_problems(plan)
+    answers.say_skipped(choice, skipped)
+
+
+@options.command
+@options.sweep
+@options.points
+@click.option(
+    "--format",
+    "form",
+    type=options.OneOf(("text", "markdown", "csv", "html")),
+    default="text",
+    help="text, unless given.",
+)
+def report_(
+    storage: files.Storage, sweep: str, choice: choices.Choice, form: str
+) -> None:
+    """Print a sweep's tables, and draw its curves into the storage.
+
+    "all" writes a page for every sweep that has the scale, and an index of them.
+    """
+    if sweep == "all":
+        _report_all(storage, choice)
+        return
+    chosen = choices.choose(sweep, choice)
+    loaded = results.load(storage, chosen)
+    files.check_writable(storage)
     from bmg_sweeps.reporting import figures, report, tables
 
-    if options.format == "html":
-        asking.say(f"Report: {_write_html(options, loaded)}")
+    if form == "html":
+        answers.say(f"Report: {_write_html(storage, loaded)}")
         return
-    if options.format == "csv":
+    if form == "csv":
         print(report.comma_separated(loaded), end="")
     else:
-        command = privacy.public(asking.command(options, "report", chosen.name))
-        storage = privacy.public(options.storage.uri)
-        heading = report.heading(loaded, storage, command)
+        command = privacy.scrubbed(answers.command(storage, "report", chosen))
+        heading = report.heading(loaded, privacy.scrubbed(storage.uri), command)
         made = [heading, *report.make(loaded)]
-        if options.format == "markdown":
+        if form == "markdown":
             print(tables.markdown(made))
         else:
-            tables.text(made, asking.CONSOLE)
+            tables.text(made, answers.console())
     png = figures.draw(loaded)
-    name = f"{_report_name(options, chosen)}.png"
-    options.storage.replace(png, "reports", name)
-    if options.format == "text":
-        asking.say(f"Curves: {_in_reports(options, name)}")
+    name = f"{_report_name(chosen)}.png"
+    storage.replace(png, "reports", name)
+    if form == "text":
+        answers.say(f"Curves: {_in_reports(storage, name)}")
 
 
-def _report_all(options: argparse.Namespace) -> None:
+def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
-    files.check_writable(options.storage)
+    found, skipped = choices.choose_all(choice)
+    files.check_writable(storage)
     from bmg_sweeps.reporting import index
 
     entries = []
-    for name in loading.sweep_names():
-        if options.scale not in loading.load_sweep(name).scales:
-            continue
-        chosen = choices.choose(name, asking.choice(options))
-        loaded = results.load(options.storage, chosen)
-        _write_html(options, loaded)
-        entries.append(index.entry(f"{_report_name(options, chosen)}.html", loaded))
-    data = index.write(entries, asking.using(options)).encode()
-    options.storage.replace(data, "reports", "index.html")
-    asking.say(f"Reports: {_in_reports(options, 'index.html')}")
+    for chosen in found:
+        loaded = results.load(storage, chosen)
+        _write_html(storage, loaded)
+        entries.append(index.entry(f"{_report_name(chosen)}.html", loaded))
+    using = answers.using(storage, [chosen.choice.scale for chosen in found])
+    storage.replace(index.write(entries, using).encode(), "reports", "index.html")
+    answers.say(f"Reports: {_in_reports(storage, 'index.html')}")
+    answers.say_skipped(choice, skipped)
 
 
-def _write_html(options: argparse.Namespace, loaded: results.Results) -> str:
+def _write_html(storage: files.Storage, loaded: results.Results) -> str:
     """Writes a sweep's page into the storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
-    name = f"{_report_name(options, loaded.chosen)}.html"
-    data = page.page(loaded, privacy.public(options.storage.uri)).encode()
-    options.storage.replace(data, "reports", name)
-    return _in_reports(options, name)
+    name = f"{_report_name(loaded.chosen)}.html"
+    data = page.page(loaded, privacy.scrubbed(storage.uri)).encode()
+    storage.replace(data, "reports", name)
+    return _in_reports(storage, name)
 
 
-def _in_reports(options: argparse.Namespace, name: str) -> str:
+def _in_reports(storage: files.Storage, name: str) -> str:
     """Says where a report is, from where the user is."""
-    return f"{options.storage.uri.rstrip('/')}/reports/{name}"
+    return f"{storage.uri.rstrip('/')}/reports/{name}"
 
 
-def _report_name(options: argparse.Namespace, chosen: choices.Chosen) -> str:
-    is_part = options.where or options.gin or options.seeds or options.stop
+def _report_name(chosen: choices.Chosen) -> str:
+    choice = chosen.choice
+    is_part = choice.where or choice.gin or choice.seeds or choice.stop
     part = "-part" if is_part else ""
-    return f"{pathlib.Path(chosen.name).stem}-{options.scale}{part}"
+    return f"{pathlib.Path(chosen.name).stem}-{choice.scale}{part}"
 
 
-def best(options: argparse.Namespace) -> None:
-    """Prints the selected configurations, as gin text or as JSON."""
-    chosen = asking.choose(options)
-    scores = asking.selected(options, chosen).first.best
-    if options.format == "json":
+@options.command
+@options.sweep
+@options.points
+@options.budget
+@click.option(
+    "--format",
+    "form",
+    type=options.OneOf(("gin", "json")),
+    default="gin",
+    help="gin, unless given.",
+)
+def best(
+    storage: files.Storage,
+    sweep: str,
+    choice: choices.Choice,
+    budget: tuple[str, float] | None,
+    form: str,
+) -> None:
+    """Print the selected configurations, as gin text or as JSON."""
+    chosen = choices.choose(sweep, choice)
+    scores = answers.selected(storage, chosen, budget).first.best
+    if form == "json":
         written = [selection.as_json(chosen.sweep, s) for s in scores]
         print(json.dumps(written, indent=2))
         return
     for s in scores:
         ids = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
-        budget = formatting.amounts({s.axis: s.budget})
-        print(
-            f"# {s.method} at {budget}: {metric} {s.estimate.mean:.6g}, points {ids}."
-        )
+        at = formatting.amounts({s.axis: s.budget})
+        print(f"# {s.method} at {at}: {metric} {s.estimate.mean:.6g}, points {ids}.")
         print(s.points[0].gin_text())
 
 
-def track(options: argparse.Namespace) -> None:
-    """Makes the W&B runs of sweeps from the records, or brings them up to date."""
-    chosen = asking.choose_all(options)
-    files.check_writable(options.storage)
+@options.command
+@options.sweeps
+@options.points
+@options.wandb
+@click.option(
+    "--workspace", is_flag=True, help="Save a W&B workspace of each sweep, too."
+)
+def track(
+    storage: files.Storage,
+    sweeps: tuple[str, ...],
+    choice: choices.Choice,
+    wandb: str,
+    workspace: bool,
+) -> int:
+    """Make the W&B runs of sweeps from the records, or bring them up to date."""
+    chosen = answers.choose(sweeps, choice)
+    files.check_writable(storage)
     from bmg_sweeps import tracking
 
-    asking.say(tracking.export(options.storage, chosen, options.wandb))
-    if options.workspace:
-        for line in tracking.save_workspace(options.storage, chosen):
-            asking.say(line)
+    exported = tracking.export(storage, chosen, wandb)
+    answers.say(exported.line)
+    if workspace:
+        for line in tracking.save_workspace(storage, chosen):
+            answers.say(line)
+    return int(exported.has_failed)
+
+
+def _print_json(storage: files.Storage, about: Mapping[str, Any]) -> None:
+    print(json.dumps({"storage": storage.uri, **about}, indent=2))
+
+
+def _or_dash(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Prints columns of text, each as wide as its widest cell.
+
+    By hand: a table of rich takes ten seconds for ten thousand points.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (c.ljust(width) for c, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def _folded(rows: Sequence[Sequence[str]], place: int) -> list[Sequence[str]]:
+    """Folds a column so that rows fit the terminal; a pipe gets them as they are."""
+    if not sys.stdout.isatty():
+        return list(rows)
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    room = shutil.get_terminal_size().columns - sum(widths) + widths[place]
+    folded = []
+    for row in rows:
+        first, *others = textwrap.wrap(row[place], max(room, MIN_FOLDED))
+        folded.append((*row[:place], first, *row[place + 1 :]))
+        blank = ("",) * (len(row) - 1)
+        folded += [(*blank[:place], line, *blank[place:]) for line in others]
+    return folded

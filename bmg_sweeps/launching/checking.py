@@ -1,34 +1,53 @@
-"""Checks of every point of a plan, before Ray starts."""
+"""Checks of every point of a plan, and of what sweeps name, before Ray starts."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from bmg_sweeps import errors, paths
-from bmg_sweeps.sweep.point import Point
+from bmg_sweeps.sweep import choices, display, grid, point
 
 
-def check(points: Sequence[Point]) -> None:
-    """Imports the trainers and checks every point, in a child process.
+def check(
+    points: Sequence[point.Point],
+    chosen: Sequence[choices.Chosen] = (),
+    data: str | None = None,
+) -> None:
+    """Holds points, their trainers and sweeps to what they must be, in a child process.
+
+    Every point is checked, and a few are traced as examples of their trainers.
 
     Args:
         points: that are about to be run.
+        chosen: their sweeps, whose axes and columns are looked up in the trainers.
+            Without any, nothing is traced: who debugs a trainer wants to see it fail.
+        data: folder of data sets; None is what the environment names.
 
     Raises:
-        UserError: a point has a value that its trainer refuses, or a trainer is broken.
+        UserError: a point has a value that its trainer refuses, a trainer breaks its
+            contract, or a sweep names a column or an axis that its trainer lacks.
     """
     if not points:
         return
-    texts = [(p.trainer, p.gin_text()) for p in points]
+    request = {
+        "points": [(p.trainer, p.gin_text()) for p in points],
+        "examples": examples({"trainer": p.trainer} | p.values for p in points)
+        if chosen
+        else [],
+        "sweeps": [_names(one) for one in chosen],
+    }
     child = subprocess.run(
         [sys.executable, "-m", "bmg_sweeps.running.check"],
-        input=json.dumps(texts),
+        input=json.dumps(request),
         capture_output=True,
         text=True,
         cwd=paths.ROOT,
-        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+        env=os.environ
+        | {"JAX_PLATFORMS": "cpu"}
+        | ({paths.DATA_VARIABLE: data} if data else {}),
         check=False,
     )
     if child.returncode != 0:
@@ -37,4 +56,64 @@ def check(points: Sequence[Point]) -> None:
     found = json.loads(child.stdout)
     if found:
         i, problem = found
-        raise errors.UserError(f"point {points[i].id}: {problem}")
+        where = "" if i is None else f"point {points[i].id}: "
+        raise errors.UserError(where + problem)
+
+
+def examples(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Chooses examples that have every name of what is run: update kinds and the like.
+
+    Tracing one of each structure would take minutes where there are a hundred of them,
+    and those that differ in numbers only run the same lines.
+
+    Args:
+        rows: values of points by field.
+
+    Returns:
+        The indices of the rows with a name in them that none before has.
+    """
+    seen: set[tuple[str, str]] = set()
+    indices = []
+    for i, values in enumerate(rows):
+        names = {(k, v) for k, v in values.items() if isinstance(v, str)}
+        if not indices or names - seen:
+            indices.append(i)
+            seen |= names
+    return indices
+
+
+def _names(one: choices.Chosen) -> dict[str, Any]:
+    """Lists the axes and columns that a sweep names, and examples that may have them.
+
+    The examples are of all of the sweep's points, whichever of them are about to run.
+    """
+    sweep, trainer = one.sweep, one.sweep.trainer
+    rows = sweep.scales[one.choice.scale].points
+    resolved = [
+        point.resolve(trainer, rows[i], one.choice.gin).gin_text()
+        for i in examples(rows)
+    ]
+    axes = [("stop", axis) for axis in one.stop]
+    axes += [("select.budgets", axis) for axis in sweep.select.budgets]
+    return {
+        "name": one.name,
+        "trainer": trainer,
+        "examples": resolved,
+        "axes": axes,
+        "columns": _columns(sweep),
+    }
+
+
+def _columns(sweep: grid.Sweep) -> list[tuple[str, str]]:
+    """Lists the columns that a sweep names, and where it does."""
+    rule = sweep.select
+    columns = [("select.metric", rule.metric), ("select.test", rule.test)]
+    for curve in sweep.curves:
+        if isinstance(curve, display.Curve):
+            columns += [("curves, metric", curve.metric), ("curves, to", curve.to)]
+    columns += [("measures", measure.metric) for measure in sweep.measures]
+    for claim in sweep.claims:
+        for quantity in (claim.more, claim.less):
+            columns.append(("claims, metric", quantity.metric))
+            columns.append(("claims, minus", quantity.minus))
+    return [(where, column) for where, column in columns if column is not None]

@@ -21,18 +21,19 @@ from bmg_sweeps.records import files
 
 _EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
 _CONNECT_SECONDS = 10.0
-_PROBE_SECONDS = 60.0  # For a node to answer whether it sees the storage.
-_CACHE_BYTES = 1 << 30  # Of compiled programs; a limit also makes JAX lock the cache.
+_PROBE_SECONDS = 60.0  # A node has so long to say whether it sees the storage.
+_CACHE_BYTES = 1 << 30  # Limit of compiled programs; with one, JAX locks the cache.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Resources:
     """What a launch runs on."""
 
-    address: str | None = None  # Of a running Ray; None starts one on this machine.
-    cpus: int = 1  # Of each trial.
-    gpus: float = 0.0  # Of each trial; a fraction shares one.
-    autoscaling: bool = False  # Nodes that are not there yet may come.
+    address: str | None = None  # A running Ray; None starts one on this machine.
+    cpus: int = 1  # CPUs of each trial.
+    gpus: float = 0.0  # GPUs of each trial; a fraction shares one.
+    autoscaling: bool = False  # Whether to wait for nodes that are not there yet.
+    data: str | None = None  # Folder of data sets; None is what the environment names.
 
 
 @contextlib.contextmanager
@@ -41,13 +42,13 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
 
     Args:
         resources: what is asked for.
-        storage: that the trials will write.
+        storage: where the trials will write.
 
     Yields:
-        The module `ray`, connected; and how many trials can run at once.
+        The connected module `ray`, and how many trials can run at once.
 
     Raises:
-        UserError: there is no cluster, none of its nodes has what a trial asks for, or
+        UserError: there is no cluster; none of its nodes has what a trial asks for; or
             a node does not see the storage.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
@@ -62,7 +63,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     import ray
     import ray.tune
 
-    # Of a process that dies, Ray prints pages; the records say what became of it.
+    # Ray prints pages about a process that died; the records say what became of it.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     with _folder() as folder:
         try:
@@ -85,27 +86,39 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 f"({reason})"
             ) from error
         try:
-            yield ray, _checked_places(ray, resources, storage)
+            yield ray, _checked_slots(ray, resources, storage)
         finally:
             ray.shutdown()
 
 
-def _checked_places(ray: Any, resources: Resources, storage: files.Storage) -> int:
+def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:
     """Counts the trials that can run at once; refuses what could not run at all."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if not resources.autoscaling:
         _check_resources(nodes, resources)
     _check_storage(ray, nodes, storage)
-    return max(1, _places(nodes, resources))
+    return max(1, _count_slots(nodes, resources))
+
+
+def own_slots(resources: Resources) -> int | None:
+    """Guesses how many trials a Ray of this machine's own will run at once.
+
+    Returns:
+        None where that is for others to say: a cluster, or this machine's GPUs.
+    """
+    if resources.address or resources.gpus:
+        return None
+    return max(1, (os.cpu_count() or 1) // resources.cpus)
 
 
 def _keep_private() -> None:
-    """Lets a Ray of this machine's own be reached from this machine and user only.
+    """Makes a Ray that this process starts reachable for this user only.
 
-    It would listen on all interfaces, and leave the token that it asks for in a file
-    that other users may read. Ray reads these when it is imported.
+    By default Ray listens on all interfaces, and leaves its token in a file that other
+    users may read. Ray reads these variables when it is imported.
     """
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # On 127.0.0.1, as on a Mac.
+    # Ray listens on 127.0.0.1, as it does on a Mac.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
@@ -113,8 +126,8 @@ def _keep_private() -> None:
 def _folder() -> contextlib.AbstractContextManager[str]:
     """Makes a folder for Ray that only this user can enter.
 
-    Ray opens the folder it is given to everyone; so it gets one inside of this. Names
-    of sockets may have 107 bytes, which a long TMPDIR would use up.
+    Ray opens the folder that it is given to everyone, so it gets one inside of this.
+    A socket's name may have 107 bytes, which a long TMPDIR would use up.
     """
     short = "/tmp" if os.path.isdir("/tmp") else None
     return tempfile.TemporaryDirectory(
@@ -127,7 +140,7 @@ def _own_settings(folder: str) -> dict[str, Any]:
 
 
 def _within_checkout(storage: files.Storage) -> list[str]:
-    """Names the storage where it lies in the checkout, which is sent to the workers."""
+    """Names the storage if it lies in the checkout, which is sent to the workers."""
     root = pathlib.Path(os.path.abspath(storage.root))
     is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
     return [str(root.relative_to(paths.ROOT))] if is_inside else []
@@ -137,7 +150,7 @@ def _check_address(address: str) -> None:
     """Refuses an address where nobody answers; Ray would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        return  # Such as "auto": Ray finds it, or says at once that there is none.
+        return  # Ray finds "auto", or says at once that there is none.
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
@@ -148,13 +161,13 @@ def _check_address(address: str) -> None:
 
 def _worker_environment(resources: Resources) -> dict[str, str]:
     environment = {
-        "NPROC": str(resources.cpus),  # The one thing that bounds XLA's CPU threads.
+        "NPROC": str(resources.cpus),  # Nothing else bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
         "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
     }
-    if data := os.environ.get(paths.DATA_VARIABLE):
+    if data := resources.data or os.environ.get(paths.DATA_VARIABLE):
         environment[paths.DATA_VARIABLE] = os.path.abspath(data)
     return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
 
@@ -171,26 +184,26 @@ def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> No
                 f"{flag} {wanted:g}: expected at most {largest:g}, the most that one "
                 f"node has (--autoscaling waits for others)"
             )
-    if _places(nodes, resources) < 1:
+    if _count_slots(nodes, resources) < 1:
         raise errors.UserError(
             f"--cpus {resources.cpus} --gpus {resources.gpus:g}: expected no more of "
             f"both than one node has"
         )
 
 
-def _places(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
+def _count_slots(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
     """Counts the trials that can run at once."""
-    places = 0
+    slots = 0
     for node in nodes:
         room = [node["Resources"].get("CPU", 0) / resources.cpus]
         if resources.gpus:
             room.append(node["Resources"].get("GPU", 0) / resources.gpus)
-        places += int(min(room) + 1e-9)  # Ten tenths of a GPU are one.
-    return places
+        slots += int(min(room) + 1e-9)  # Ten tenths of a GPU add up to one.
+    return slots
 
 
 def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
-    """Refuses a storage that a node does not see: it must read what is written here."""
+    """Refuses a storage in which a node cannot read what is written here."""
     probe = f".probe-{uuid.uuid4().hex}"
     storage.create(b"", probe)
     try:
@@ -230,7 +243,7 @@ def _on(node_id: str) -> Any:
 
 
 def _sees(uri: str, probe: str) -> str | None:
-    """Says what is wrong, on a node, with a storage; None where it can be used."""
+    """Says on a node why it cannot use a storage; None where it can."""
     try:
         storage = files.open_storage(uri)
         if probe not in storage.sizes():

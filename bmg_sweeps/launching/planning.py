@@ -1,24 +1,21 @@
-"""What a launch would run: a sweep's points, minus what their records already hold."""
+"""What a launch runs: the points of sweeps, minus what their records already hold."""
 
 import dataclasses
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 
 from bmg_sweeps.launching import revision
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.sweep import choices
 from bmg_sweeps.sweep.point import Point
-
-SCALES = grid.SCALES
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be run, for how long, and where the other points stand."""
+    """What is to be run, how far, and where the other points stand."""
 
-    stops: Mapping[str, Mapping[str, float]]  # Stop rule by point id.
-    points: tuple[Point, ...]  # All of them, each once.
+    stops: Mapping[str, Mapping[str, float]]  # Stop rules by point id.
+    points: tuple[Point, ...]  # The points of all sweeps, each once.
     statuses: Mapping[str, str]  # By point id.
     to_run: tuple[Point, ...]  # Ordered by structure.
     records: Mapping[str, store.Record]  # By point id, as they were read.
@@ -42,15 +39,15 @@ def plan(
     storage: files.Storage,
     chosen: Sequence[choices.Chosen],
     retry: bool = False,
-    whole: bool = False,
+    verify: bool = False,
 ) -> Plan:
     """Subtracts what is recorded from what is wanted.
 
     Args:
-        storage: of the records.
-        chosen: sweeps; they may share points, which train as far as the longest asks.
+        storage: where the records are.
+        chosen: sweeps. They may share points, which train as far as the longest asks.
         retry: whether failed and diverged points are wanted again.
-        whole: whether records are read whole, so that altered ones are missing.
+        verify: whether tables are read, too, so that altered records are missing.
 
     Returns:
         The plan.
@@ -62,7 +59,7 @@ def plan(
             points[p.id] = p
             stops[p.id] = choices.longest(stops.get(p.id, {}), one.stop)
     keys = [(p.trainer, p.id) for p in points.values()]
-    records = store.scan(storage, keys, whole)
+    records = store.scan(storage, keys, verify)
     code = revision.fingerprint()
     statuses = {i: store.status(records[i], stops[i], code) for i in points}
     wanted = {"missing"} | ({"failed", "diverged"} if retry else set())
@@ -72,31 +69,3 @@ def plan(
             by_structure.setdefault(p.structure, []).append(p)
     to_run = tuple(itertools.chain.from_iterable(by_structure.values()))
     return Plan(stops, tuple(points.values()), statuses, to_run, records, code)
-
-
-def hours_to_run(plan: Plan) -> float | None:
-    """Estimates what the points to run will take, by what their like have taken.
-
-    Args:
-        plan: with the records of all points.
-
-    Returns:
-        Hours of training, summed over points; None where nothing has been trained.
-    """
-    rates: dict[tuple, list[float]] = {}  # Hours for one unit of the stop rule.
-    for p in plan.points:
-        axis = next(iter(plan.stops[p.id]), None)
-        record = plan.records[p.id]
-        if axis and record.hours and record.progress.get(axis):
-            rate = record.hours / record.progress[axis]
-            rates.setdefault(p.structure, []).append(rate)
-    if not rates:
-        return None
-    everywhere = statistics.median(itertools.chain.from_iterable(rates.values()))
-    total = 0.0
-    for p in plan.to_run:
-        axis, amount = next(iter(plan.stops[p.id].items()))
-        known = rates.get(p.structure)
-        rate = statistics.median(known) if known else everywhere
-        total += rate * max(0.0, amount - plan.records[p.id].progress.get(axis, 0))
-    return total

@@ -10,15 +10,16 @@ import rich.live
 import rich.table
 import rich.text
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, readings, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import tables
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.point import Point
 
 _STATUSES = ("done", "running", "missing", "failed", "diverged")
-_LINE_SECONDS = 10.0  # Between plain lines, at least.
+_LINE_SECONDS = 10.0  # Plain lines are at least so far apart.
 
 
 @contextlib.contextmanager
@@ -31,10 +32,10 @@ def watch(
     """Shows the points of a plan while the context is open.
 
     Args:
-        storage: of the records.
+        storage: where the records are.
         plan: what is being run.
-        chosen: the sweeps that it is run for; the best so far of each is shown.
-        console: where to.
+        chosen: its sweeps; the best so far of each is shown.
+        console: where it is shown.
 
     Yields:
         Nothing.
@@ -55,7 +56,7 @@ def watch(
 
 
 class _View:
-    """What was last read of the records; those that are over are not read again."""
+    """What was last read of the records. Points that are over are not read again."""
 
     def __init__(self, storage, plan: planning.Plan, chosen) -> None:
         self._storage = storage
@@ -91,18 +92,19 @@ class _View:
                 return
 
     def _pause(self) -> float:
-        """Seconds to the next look: looking at thousands of records takes some."""
+        """Returns seconds until the next look, most of which are spent on nothing."""
         return max(1.0, 20 * self._read_seconds)
 
     def _read(self) -> None:
         began = time.monotonic()
-        open_ = [
-            p for p in self._points if self._statuses[p.id] in ("missing", "running")
-        ]
+        open_ = self._open()
         records = store.scan(self._storage, [(p.trainer, p.id) for p in open_])
         for p in open_:
             record, stop = records[p.id], self._plan.stops[p.id]
-            self._statuses[p.id] = store.status(record, stop, self._plan.code)
+            status = store.status(record, stop, self._plan.code)
+            if status in ("failed", "diverged") and record == self._plan.records[p.id]:
+                status = "missing"  # It is tried again, and that has not begun.
+            self._statuses[p.id] = status
             self._fractions[p.id] = min(
                 (min(1.0, record.progress.get(a, 0) / n) for a, n in stop.items()),
                 default=0.0,
@@ -120,19 +122,27 @@ class _View:
         # Points that go on from a checkpoint count with what this launch adds.
         trained = sum(self._fractions.values())
         rate = (trained - self._trained_before) / hours
+        left = sum(1 - self._fractions.get(p.id, 0.0) for p in self._open())
         if rate > 0:
-            left = (len(self._points) - trained) / rate
             cells.append(("points per hour", f"{rate:.0f}"))
-            cells.append(("left", _duration(left)))
+        if rate > 0 and left > 0:
+            cells.append(("left", formatting.duration(3600 * left / rate)))
         return cells
+
+    def _open(self) -> list[Point]:
+        """Returns the points that are not over."""
+        return [
+            p for p in self._points if self._statuses[p.id] in ("missing", "running")
+        ]
 
     def _best(self) -> list[str]:
         return [leader.line for leader in self._leaders if leader.line]
 
     def _table(self) -> rich.table.Table:
         cells = self._cells()
-        has_begun = "left" in dict(cells)
-        caption = "\n".join(self._best()) if has_begun else "starting Ray, compiling"
+        has_begun = sum(self._fractions.values()) > self._trained_before
+        is_waiting = self._open() and not has_begun
+        caption = "starting Ray, compiling" if is_waiting else "\n".join(self._best())
         table = rich.table.Table(caption=rich.text.Text(caption))
         for name, _ in cells:
             table.add_column(name, justify="right")
@@ -141,10 +151,10 @@ class _View:
 
 
 class _Leader:
-    """The best configuration so far of one sweep, from as little as that takes.
+    """The best configuration so far of one sweep.
 
-    Of each point it keeps the metric at the budgets, not its rows, and reads those
-    only when another budget has been passed.
+    For each point it keeps the metric at the budgets and not the rows. It reads rows
+    only when a point has passed another budget.
     """
 
     def __init__(self, storage, chosen: Chosen, plan: planning.Plan) -> None:
@@ -157,7 +167,7 @@ class _Leader:
             amounts = selection.budgets(chosen.sweep.select, chosen.stop)
             self._budgets = amounts[self._axis]
         self._trained = {
-            p.id: readings.Trained(p, store.Record(p.trainer, p.id, {}), {})
+            p.id: readings.Trained(p, store.Record(p.trainer, p.id), {})
             for p in chosen.points
         }
         self.read({i: plan.records[i] for i in self._trained})
@@ -198,17 +208,8 @@ class _Leader:
                 sign = 1 if sweep.select.mode == "max" else -1
                 best = max(result.best, key=lambda s: sign * s.estimate.mean)
                 return (
-                    f"best at {tables.amount(budget)} {self._axis}: "
+                    f"best at {formatting.shown_amount(budget)} {self._axis}: "
                     f"{grid.name(sweep, best.configuration.values)}, "
                     f"{sweep.select.metric} {estimates.short(best.estimate)}"
                 )
         return ""
-
-
-def _duration(hours: float) -> str:
-    minutes = round(hours * 60)
-    return (
-        f"{minutes // 60} h {minutes % 60:02d} min"
-        if minutes >= 60
-        else f"{minutes} min"
-    )

@@ -7,7 +7,7 @@ from bmg_sweeps import paths
 
 
 def fingerprint() -> str:
-    """Hashes the sources that decide a point's numbers; their form, not their history.
+    """Hashes the sources that decide a point's numbers.
 
     Returns:
         A short hash of trainers/ and of the parts of bmg_sweeps/ that they use.

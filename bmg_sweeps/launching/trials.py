@@ -1,6 +1,6 @@
 """Runs what a plan says is missing, as Ray Tune trials.
 
-Ray Tune places the trials, keeps their actors, and starts them again when a process or
+Ray Tune slots the trials, keeps their actors, and starts them again when a process or
 a node dies. It is told nothing but which points there are: a trial reads its points
 from storage, goes on from their checkpoints there, and leaves their records there, so
 that a retried trial, a second launch and a resumed one are the same thing.
@@ -18,21 +18,21 @@ from typing import Any
 
 from bmg_sweeps import paths
 from bmg_sweeps.launching import cluster, planning, revision
-from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.sweep.point import Point
 
 _POLL_SECONDS = 1.0
-_LARGEST_PACK = 64  # Where the device's memory decides: what a trial is given at most.
-_DEATHS = 3  # Of a trial's process, before its points count as failed.
-_STOPPED: set[str] = set()  # Launches of this process that the user asked to stop.
+MAX_PACK = 64  # Points that a trial is given where the memory decides the width.
+MAX_DEATHS = 3  # A trial fails after its process has died this often.
+_STOPPED: set[str] = set()  # Launches in this process that the user has stopped.
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """How a launch ended."""
 
-    is_stopped: bool  # By the user, before all was done.
-    lost: tuple[str, ...]  # Why trials died that could not leave it in a record.
+    is_stopped: bool  # Whether the user stopped it before all was done.
+    lost: tuple[str, ...]  # Lines about trials that died without a word in a record.
 
 
 def run(
@@ -47,13 +47,13 @@ def run(
     """Trains the missing points of a plan, until none is left or the user stops it.
 
     Args:
-        storage: of the records.
-        plan: what to run, as `checking.check` has let pass.
-        resources: where.
-        pack: points of one structure that train together; None is 1 on CPUs, and what
-            the memory holds on a GPU.
+        storage: where the records are.
+        plan: what to run; `checking.check` has passed it.
+        resources: what to run it on.
+        pack: points of one structure that train together; None is 1 on CPUs, and as
+            many as the memory holds on a GPU.
         retry: whether failed and diverged points are tried once more.
-        watch: shows progress while its context is open.
+        watch: opens a context that shows progress.
 
     Returns:
         How it ended. How the points ended is in their records.
@@ -88,10 +88,10 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
         config: the trial's points, and the launch's constants.
 
     Returns:
-        The ids of its points that others work on.
+        Under "busy", the ids of points that others work on.
     """
-    # The node's own folder, and before JAX is imported: here, because the driver, which
-    # imports this module, must not.
+    # The cache is in the node's own folder, and is set before JAX is imported. JAX is
+    # imported below, because the driver imports this module and must not import JAX.
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(paths.cache()))
     import ray
 
@@ -128,7 +128,7 @@ class _Launch:
 
 
 def _is_asked(storage: files.Storage, flag: str) -> bool:
-    """Whether trials are asked to end; a storage that does not answer asks nothing."""
+    """Whether trials are asked to end; no, where the storage does not answer."""
     with contextlib.suppress(files.StorageError):
         return storage.exists(flag)
     return False
@@ -142,9 +142,11 @@ def _stop_flag(provenance: Mapping[str, str]) -> str:
 def _run_trials(
     launch: _Launch, points: Sequence[Point]
 ) -> tuple[list[Point], list[str]]:
-    """Runs points on Ray; returns those to look at again, and why trials died.
+    """Runs points on Ray.
 
-    Others work on those, or nodes died that had them.
+    Returns:
+        Points to look at again, because others work on them or their node died; and
+        lines that say why trials died.
     """
     constants = {
         "storage": cluster.storage_uri(launch.storage),
@@ -152,13 +154,13 @@ def _run_trials(
         "retry": launch.retry,
     }
     with (
-        cluster.connect(launch.resources, launch.storage) as (ray, places),
-        # Within: starting Ray replaces the handlers.
+        cluster.connect(launch.resources, launch.storage) as (ray, slots),
+        # Within: starting Ray reslots the handlers.
         _stop_on_signal(launch),
     ):
         for p in points:
             store.declare(launch.storage, p.trainer, p.id, p.gin_text())
-        tasks = _tasks(launch, points, places)
+        tasks = _tasks(launch, points, slots)
         results = _fit(ray.tune, tasks, constants, launch)
         has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
     open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
@@ -171,7 +173,7 @@ def _run_trials(
     return [p for p in points if p.id in open_], lost
 
 
-def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
+def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
     """Makes trials of points of one structure and pack width, and orders them."""
     groups: dict[tuple, list[Point]] = {}
     for p in points:
@@ -180,21 +182,21 @@ def _tasks(launch: _Launch, points: Sequence[Point], places: int) -> list[dict]:
     tasks = []
     for (_, width), alike in groups.items():
         asked = width or launch.pack or (None if launch.resources.gpus else 1)
-        size = asked or min(_LARGEST_PACK, -(-len(alike) // places))
+        size = asked or min(MAX_PACK, -(-len(alike) // slots))
         for i in range(0, len(alike), size):
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
             task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
             tasks.append(task)
-    return _in_lanes(tasks, places)
+    return _in_lanes(tasks, slots)
 
 
 def _record_death(launch: _Launch, result: Any) -> str:
-    """Notes in the records that a trial's process died; returns it as a line.
+    """Notes in the records that a trial's process died; returns that as a line.
 
-    A process that dies again and again has most likely run out of memory: its point
-    has failed, or where it was a pack, shall go on alone.
+    A process that dies again and again has most likely run out of memory. A point that
+    trained alone has failed; the points of a pack go on alone.
     """
-    reason = f"its process died {_DEATHS} times, most likely for want of memory"
+    reason = f"its process died {MAX_DEATHS} times, most likely because memory ran out"
     task = result.config["task"]
     for i in task["stops"]:
         _fail(launch.storage, task, i, reason)
@@ -205,26 +207,25 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
     record = store.read(storage, task["trainer"], point_id)
     if store.status(record, task["stops"][point_id]) != "missing":
         return
-    provenance, failure = dict(record.provenance), None
+    provenance, failure = record.provenance.as_dict(), None
     if len(task["stops"]) > 1:
         provenance["left_pack"] = reason
     else:
-        failure = {"kind": "failed", "type": "Died", "message": reason}
-        failure |= {"frames": [], "tries": _DEATHS}
+        failure = manifests.Failure("failed", MAX_DEATHS, "Died", reason)
     with contextlib.suppress(attempts.Busy, attempts.Stale):
         attempts.begin(storage, record).commit(
             failure=failure, provenance=provenance, release=True
         )
 
 
-def _in_lanes(tasks: Sequence[dict], places: int) -> list[dict]:
-    """Orders trials so that actors, each taking the next one, keep to few structures.
+def _in_lanes(tasks: Sequence[dict], slots: int) -> list[dict]:
+    """Orders trials so that actors, which each take the next one, see few structures.
 
-    They come ordered by structure. Each place gets a run of them, and the runs
-    are dealt out in turn: the actors compile different structures at the same time
-    rather than all of them the same one.
+    The trials come ordered by structure. Each slot gets a part of them, and the parts
+    are dealt out in turn, so that the actors compile different structures at the same
+    time.
     """
-    length = -(-len(tasks) // places)
+    length = -(-len(tasks) // slots)
     return [task for i in range(length) for task in tasks[i::length]]
 
 
@@ -245,8 +246,8 @@ def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) 
                 name="launch",
                 storage_path=folder,
                 verbose=0,
-                # A process or node that dies; what a point raises is caught inside.
-                failure_config=tune.FailureConfig(max_failures=_DEATHS - 1),
+                # For a process or node that dies; what a point raises is caught.
+                failure_config=tune.FailureConfig(max_failures=MAX_DEATHS - 1),
                 callbacks=[_end_when_stopped(tune, launch.provenance["launch"])],
             ),
         )
@@ -257,11 +258,11 @@ def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) 
 
 
 class _Stopped(Exception):
-    """Every trial that ran when the user asked to stop has committed and ended."""
+    """All trials that ran when the user asked to stop have committed and ended."""
 
 
 def _end_when_stopped(tune: Any, launch_id: str) -> Any:
-    """Makes a callback that spares Tune from starting each trial that still waits."""
+    """Makes a callback that ends Tune before it starts the trials that still wait."""
 
     class EndWhenStopped(tune.Callback):
         running: list | None = None
@@ -281,10 +282,13 @@ def _stopped() -> set[str]:
 
 
 def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point]]:
-    """Waits while others work on all of these points; returns those now free, and not.
+    """Waits while others work on all of these points.
 
-    A launch that was killed leaves leases behind, which end with its processes, or
-    where those cannot be seen, with their time.
+    A launch that was killed leaves leases behind. They end with its processes, or,
+    where those cannot be seen, when their time is over.
+
+    Returns:
+        The points that are free now, and those that are not.
     """
     plan = launch.plan
     with _stop_on_signal(launch):
@@ -311,7 +315,7 @@ def _stop_on_signal(launch: _Launch) -> Iterator[None]:
     def stop(signum: int, frame: Any) -> None:
         del signum, frame
         if launch.is_stopped:
-            raise KeyboardInterrupt  # The second time the user means it.
+            raise KeyboardInterrupt  # Asked twice, it does not wait for commits.
         _STOPPED.add(launch.provenance["launch"])
         launch.storage.replace(b"", flag)
 

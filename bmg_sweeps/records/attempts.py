@@ -1,17 +1,20 @@
-"""A process's hold on a record, from its beginning to its last commit."""
+"""Attempts: how a process takes hold of a record, commits to it, and lets it go."""
 
 import contextlib
 import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import msgspec
 
 from bmg_sweeps.records import encoding, files, leases, manifests, store
 
-RETRY_SECONDS = 60.0  # How long a commit is tried again while storage refuses.
+if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
+    import numpy as np
+
+RETRY_SECONDS = 60.0  # While storage refuses, a commit is tried again for so long.
 
 
 class Busy(Exception):
@@ -32,43 +35,47 @@ class Attempt:
         self._owner = owner
         self._storage = storage
         self._key = (record.trainer, record.id)
-        self._number = record.manifest.get("attempt", 0) + 1
+        self._number = record.manifest.attempt + 1
         self._commits = 0
-        kept = {} if record.begins_anew else dict(record.manifest)
-        self._manifest = kept | {"attempt": self._number, "lease": leases.new(owner)}
+        kept = manifests.EMPTY if record.begins_anew else record.manifest
+        self._manifest = msgspec.structs.replace(
+            kept, attempt=self._number, lease=leases.new(owner)
+        )
 
     @property
     def number(self) -> int:
-        """Counts from 1, over all processes that ever worked on the point."""
+        """Attempts on a point are counted from 1, whichever process makes them."""
         return self._number
 
     def commit(
         self,
         *,
         progress: Mapping[str, float] | None = None,
-        state: Sequence[np.ndarray] | None = None,
+        state: "Sequence[np.ndarray] | None" = None,
         rows: store.Rows | None = None,
         validation: store.Rows | None = None,
         test: store.Rows | None = None,
         provenance: Mapping[str, Any] | None = None,
-        failure: Mapping[str, Any] | None = None,
+        failure: manifests.Failure | None = None,
         release: bool = False,
     ) -> None:
         """Makes state and tables the record's, together.
 
+        What is None stays as the last commit left it, but for `failure`.
+
         Args:
-            progress: amounts by axis, or None to keep those of the last commit.
-            state: arrays, or None likewise.
-            rows: all rows of training so far, or None likewise.
-            validation: all rows of evaluations on what selects, or None likewise.
-            test: all rows of evaluations on what is reported, or None likewise.
-            provenance: where and by what they were made.
+            progress: amounts by axis.
+            state: the trainer's state, as arrays.
+            rows: all rows of training so far.
+            validation: all rows of evaluations that the selection reads.
+            test: all rows of evaluations that are reported.
+            provenance: where and by what they were made; it replaces what was noted.
             failure: why the attempt ends early.
-            release: whether this ends the attempt.
+            release: whether the attempt ends with this commit.
 
         Raises:
             Stale: a later attempt has taken the record over.
-            StorageError: storage has refused for `RETRY_SECONDS`; the record is as the
+            StorageError: storage has refused for `RETRY_SECONDS`. The record is as the
                 last commit left it.
         """
         objects = _packed(state, rows=rows, validation=validation, test=test)
@@ -76,28 +83,27 @@ class Attempt:
         if progress is not None:
             changes["progress"] = dict(progress)
         if provenance is not None:
-            changes["provenance"] = dict(provenance)
+            changes["provenance"] = manifests.Provenance.of(provenance)
         self._commits += 1
         _patiently(functools.partial(self._commit, changes, objects, release))
 
     def _commit(self, changes, objects, release) -> None:
         self._check_current()
-        manifest = self._manifest | changes
-        manifest["lease"] = None if release else leases.new(self._owner)
+        changes = dict(changes, lease=None if release else leases.new(self._owner))
         if objects:
-            manifest["previous"] = manifests.data_of(self._manifest)
+            changes["previous"] = manifests.commit_of(self._manifest)
         for part, data in objects.items():
-            manifest[part] = self._put(part, data)
-        self._write(manifest)
+            changes[part] = self._put(part, data)
+        self._write(msgspec.structs.replace(self._manifest, **changes))
 
     def abandon(self) -> None:
         """Lets go of the record as the last commit left it, if storage allows it."""
         with contextlib.suppress(files.StorageError, Stale):
             self._check_current()
-            self._remove_unused()  # On a full disk, room for a manifest.
-            self._write(self._manifest | {"lease": None})
+            self._remove_unused()  # A full disk then has room for a manifest.
+            self._write(msgspec.structs.replace(self._manifest, lease=None))
 
-    def _write(self, manifest: dict[str, Any]) -> None:
+    def _write(self, manifest: manifests.Manifest) -> None:
         data = manifests.dump(manifest)
         self._storage.replace(data, *self._key, manifests.name(self._number))
         self._manifest = manifest
@@ -108,26 +114,26 @@ class Attempt:
         self._storage.create(data, *self._key, manifests.name(self._number))
 
     def _remove_older(self) -> None:
-        """Deletes what earlier attempts left, but for the last one's manifest."""
+        """Deletes the manifests of earlier attempts, but for the last one's."""
         for number in manifests.attempts(self._storage.sizes(*self._key)):
             if number < self._number - 1:
                 self._storage.remove(*self._key, manifests.name(number))
         self._storage.remove_temporaries(*self._key)
 
-    def _put(self, part: str, data: bytes) -> dict[str, Any]:
+    def _put(self, part: str, data: bytes) -> manifests.StoredObject:
         name = manifests.object_name(part, self._number, self._commits)
         self._storage.replace(data, *self._key, name)
         digest = hashlib.sha256(data).hexdigest()
-        return {"name": name, "bytes": len(data), "sha256": digest}
+        return manifests.StoredObject(name=name, bytes=len(data), sha256=digest)
 
     def _remove_unused(self) -> None:
         """Deletes objects that no longer count, but for those of the commit before.
 
-        Readers may be on their way to those, or a later attempt may have begun with
-        them; its own objects are never touched.
+        A reader may be about to open those, or a later attempt may have begun with
+        them. The objects of a later attempt are never touched.
         """
         commits = manifests.commits(self._manifest)
-        used = {o["name"] for m in commits for o in manifests.objects(m).values()}
+        used = {o.name for m in commits for o in manifests.objects(m).values()}
         with contextlib.suppress(files.StorageError):  # The next commit deletes them.
             for name in self._storage.sizes(*self._key):
                 owner = manifests.owner_of(name)
@@ -146,18 +152,18 @@ class Attempt:
 
 
 def begin(storage: files.Storage, record: store.Record, owner: str = "") -> Attempt:
-    """Takes hold of a point, if nobody else has.
+    """Takes hold of a point that nobody else holds.
 
     Args:
-        storage: of the records.
-        record: of the point, as `read` or `verify` gave it.
-        owner: how to call who takes hold of it, to those who find it taken.
+        storage: where the record lies.
+        record: the point's, as `read` or `verify` returned it.
+        owner: the name that others read who find the point taken.
 
     Returns:
-        An attempt that may commit until its lease expires unrenewed.
+        An attempt; it may commit until its lease expires. Each commit renews the lease.
 
     Raises:
-        Busy: another process works on it, or was faster.
+        Busy: another process works on the point, or was faster.
         StorageError: storage has refused for `RETRY_SECONDS`.
     """
     if record.is_leased():
@@ -183,9 +189,9 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
 
 
 def _packed(
-    state: Sequence[np.ndarray] | None, **tables: store.Rows | None
+    state: "Sequence[np.ndarray] | None", **tables: store.Rows | None
 ) -> dict[str, bytes]:
-    """Encodes the objects that a commit is given, by part."""
+    """Encodes the parts that are there; returns them by name."""
     objects = {
         name: encoding.pack_rows(table)
         for name, table in tables.items()
@@ -197,7 +203,7 @@ def _packed(
 
 
 def _patiently(action: Callable[[], None]) -> None:
-    """Does what storage refuses again, at growing intervals, for `RETRY_SECONDS`."""
+    """Repeats what storage refuses, at growing intervals, for `RETRY_SECONDS`."""
     deadline, pause = time.monotonic() + RETRY_SECONDS, 0.25
     while True:
         try:

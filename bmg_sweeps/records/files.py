@@ -1,12 +1,13 @@
 """Files: whole objects in a folder, on a disk or on object storage.
 
-Records need four things: an object that appears whole or not at all, one that only one
-process can create, a listing, and a deletion. A disk has them by renaming and linking a
-temporary file, object storage by a single put.
+Records need four operations: to write an object that appears whole or not at all, to
+create one where only one process can succeed, to list, and to delete. On a disk, the
+first two rename and link a temporary file; on object storage they are a single put.
 """
 
 import contextlib
 import dataclasses
+import io
 import os
 import pathlib
 import posixpath
@@ -14,15 +15,16 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
-
-import fsspec
-import fsspec.asyn
+from typing import TYPE_CHECKING
 
 from bmg_sweeps import errors
 
+if TYPE_CHECKING:  # --help shall not wait for it.
+    import fsspec
+
 _TEMPORARY = ".tmp-"
-_LEFT_SECONDS = 180.0  # A temporary file so old was left by a process that was killed.
-# By default a host that does not answer is asked for minutes.
+_LEFT_SECONDS = 180.0  # A killed process left a temporary file that is so old.
+# Without these, a host that does not answer is asked for minutes.
 _S3_OPTIONS = {
     "config_kwargs": {
         "connect_timeout": 3,
@@ -30,12 +32,13 @@ _S3_OPTIONS = {
         "retries": {"total_max_attempts": 1},
     }
 }
-_PUT_SECONDS, _SLOWEST = 15.0, 1e6  # What a put may take, and bytes a second beyond.
-_S3_TRIES = 3  # Of a request whose connection fails or that is throttled.
+_PUT_SECONDS = 15.0  # A put is given up after so long, and more for a large object:
+_MIN_BYTES_PER_SECOND = 1e6
+_MAX_S3_TRIES = 3  # A request that fails to connect or is throttled is sent so often.
 
 
 class StorageError(errors.UserError, OSError):
-    """The storage refuses or does not answer: the user's to mend, or to try again."""
+    """The storage refuses or does not answer; the user can mend it, or try again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,16 +46,16 @@ class Storage:
     """A folder on a file system that fsspec knows."""
 
     uri: str
-    fs: fsspec.AbstractFileSystem
+    fs: "fsspec.AbstractFileSystem"
     root: str
 
     @property
     def is_local(self) -> bool:
-        """Whether files can be renamed and linked, rather than only put."""
+        """Whether files can be renamed and linked."""
         return "file" in self.fs.protocol
 
     def path(self, *parts: str) -> str:
-        """Joins names below the root; raises ValueError for what is no name."""
+        """Joins names below the root; raises ValueError for one that would escape."""
         for part in parts:
             if part in ("", ".", "..") or "/" in part or "\0" in part:
                 raise ValueError(f"{part!r} is no name in a storage")
@@ -66,7 +69,8 @@ class Storage:
         """
         with self._refusals(FileNotFoundError):
             if self.is_local:
-                return pathlib.Path(self.path(*parts)).read_bytes()
+                with io.FileIO(self.path(*parts)) as file:
+                    return file.readall()
             return self.fs.cat_file(self.path(*parts))
 
     def replace(self, data: bytes, *parts: str) -> None:
@@ -79,10 +83,10 @@ class Storage:
                 self._put(data, path)
 
     def create(self, data: bytes, *parts: str) -> None:
-        """Writes an object that does not exist, whole.
+        """Writes an object that does not exist yet; it appears whole.
 
         Raises:
-            FileExistsError: it does, with other content.
+            FileExistsError: it exists, with other content.
         """
         path = self.path(*parts)
         try:
@@ -92,7 +96,7 @@ class Storage:
                 with self._refusals(FileExistsError):
                     self._put(data, path, mode="create")
         except FileExistsError:
-            # A request that is repeated since its answer was lost finds its own object.
+            # A repeated request, whose first answer was lost, finds its own object.
             if self.read(*parts) != data:
                 raise
 
@@ -100,8 +104,10 @@ class Storage:
         if not self.fs.async_impl:
             self.fs.pipe_file(path, data, **mode)
             return
-        # By itself, a put waits forever for a host that is there and says nothing.
-        seconds = _PUT_SECONDS + len(data) / _SLOWEST
+        import fsspec.asyn
+
+        # Without a limit, a put waits forever for a host that accepts and says nothing.
+        seconds = _PUT_SECONDS + len(data) / _MIN_BYTES_PER_SECOND
         put = self.fs._pipe_file
         fsspec.asyn.sync(self.fs.loop, put, path, data, timeout=seconds, **mode)
 
@@ -132,7 +138,7 @@ class Storage:
         with self._refusals():
             if self.is_local:
                 return _local_sizes(path)
-            # Not `ls`, which lists the parent, too, where there is no such folder.
+            # `ls` would list the parent, too, where there is no such folder.
             found = self.fs.find(path, detail=True)
         prefix = path.rstrip("/") + "/"
         names = {name.removeprefix(prefix): found[name]["size"] for name in found}
@@ -166,7 +172,7 @@ class Storage:
                 self.fs.rm_file(self.path(*parts))
 
     def remove_temporaries(self, *parts: str) -> None:
-        """Deletes what killed processes left in a folder of half-written objects."""
+        """Deletes the half-written objects that killed processes left in a folder."""
         if not self.is_local:
             return
         with self._refusals():
@@ -177,12 +183,12 @@ class Storage:
 
     @contextlib.contextmanager
     def _refusals(self, *answers: type[Exception]) -> Iterator[None]:
-        """Makes one kind of error of all that storages raise, but for some answers."""
+        """Turns what storages raise into one kind of error, but for some answers."""
         try:
             yield
         except (*answers, StorageError):
             raise
-        except Exception as error:  # Those of object storages are not all OSErrors.
+        except Exception as error:  # Object storages raise more than OSErrors.
             reason = getattr(error, "strerror", None) or errors.first_line(error)
             raise StorageError(
                 f"--storage {self.uri}: expected a folder that can be written and read "
@@ -194,45 +200,45 @@ def open_storage(uri: str) -> Storage:
     """Opens a folder or an fsspec URI; it need not exist yet.
 
     Args:
-        uri: a path, or such as "s3://bucket/runs".
+        uri: a path, or an address such as "s3://bucket/runs".
 
     Returns:
         The storage, with an absolute root.
 
     Raises:
-        UserError: there is no such kind of file system.
+        UserError: the URI is empty, names an unknown kind of file system, or holds a
+            password.
     """
     is_s3 = uri.startswith(("s3://", "s3a://"))
     if not uri.strip():
         raise errors.UserError(f"--storage {uri!r}: expected a folder or an fsspec URI")
-    if re.search("://[^@]*:[^@]*@", uri):  # It would be shown, and sent to workers.
+    if re.search("://[^@]*:[^@]*@", uri):  # The URI is printed, and sent to workers.
         raise errors.UserError(
             f"--storage {re.sub('://.*@', '://…@', uri)}: expected no credentials; the "
             f"environment or the protocol's own settings hold them"
         )
+    import fsspec.core
+
     try:
-        # Records change under the eyes of those who list them.
+        # A listing must be new each time: other processes change the records.
         fs, root = fsspec.core.url_to_fs(
             uri, use_listings_cache=False, **(_S3_OPTIONS if is_s3 else {})
         )
-    except Exception as error:  # Of whatever kind of file system it is.
+    except Exception as error:  # Each kind of file system raises its own.
         reason = errors.first_line(error)
         raise errors.UserError(
             f"--storage {uri}: expected a folder or an fsspec URI ({reason})"
         ) from error
     if is_s3:
-        fs.retries = _S3_TRIES
+        fs.retries = _MAX_S3_TRIES
     return Storage(uri, fs, root)
 
 
 def check_writable(storage: Storage) -> None:
     """Writes an object as records are written, and deletes it.
 
-    Args:
-        storage: that is about to be written.
-
     Raises:
-        StorageError: it cannot be.
+        StorageError: the storage cannot be written.
     """
     probe = f".probe-{uuid.uuid4().hex}"
     storage.create(b"", probe)
@@ -244,10 +250,13 @@ def _local_sizes(path: str) -> dict[str, int]:
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):  # Deleted meanwhile.
-                    # What is a link was not written here, and may lead anywhere.
-                    if entry.is_file(follow_symlinks=False):
-                        sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
+                # A link was not written by a record, and may lead anywhere.
+                if not entry.is_file(follow_symlinks=False):
+                    continue
+                try:
+                    sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
+                except FileNotFoundError:
+                    continue  # It was deleted meanwhile.
     except (FileNotFoundError, NotADirectoryError):
         pass
     return sizes
@@ -255,7 +264,7 @@ def _local_sizes(path: str) -> dict[str, int]:
 
 def _write_temporary(path: str, data: bytes) -> str:
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # A name that no reader of manifests, states or rows would take for one of them.
+    # Readers of records do not take this name for that of an object.
     temporary = f"{posixpath.dirname(path)}/{_TEMPORARY}{uuid.uuid4().hex}"
     try:
         with open(temporary, "wb") as file:

@@ -1,27 +1,129 @@
 """The manifest of a record: what an attempt has committed, as JSON that checks itself.
 
 A manifest is not trusted. It may have been cut short, altered, or written by somebody
-else: what `load` returns has the types that its users rely on, and names objects that
-lie beside it. It also tells what the commit before it held, to go back to.
+else. `load` checks it once; what it returns has the types that are declared here, and
+names only objects that lie beside the manifest. A manifest also keeps what the commit
+before the last one held, so that a record can go back to it.
 """
 
 import hashlib
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
+import msgspec
+
+from bmg_sweeps import errors
 from bmg_sweeps.records import encoding
+from bmg_sweeps.trainer import contract
 
-SPLITS = ("validation", "test")
+SPLITS = contract.SPLITS
 TABLES = ("rows", *SPLITS)  # Of training, and of evaluations on each split.
-PARTS = ("state", *TABLES)  # Each an object beside the manifest.
-MOST_BYTES = 1 << 24  # Of a manifest; real ones have a thousandth of it.
-_MOST_LEVELS = 64  # Of lists and mappings in one another.
-_DATA = ("progress", *PARTS)  # What a commit changes, and a fallback brings back.
+PARTS = ("state", *TABLES)  # Each is an object beside the manifest.
+MAX_BYTES = 1 << 24  # A larger manifest is refused; real ones have a few kilobytes.
+_MAX_LEVELS = 64  # Lists and mappings that are nested deeper are refused.
 
-Manifest = dict[str, Any]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Amount = Count | Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
+Lines = tuple[str | None, ...]
+_ProcessId = Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
+_Width = Annotated[int, msgspec.Meta(gt=0, lt=2**20)]
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The process that works on a record, and until when it may be believed alive."""
+
+    host: str
+    pid: _ProcessId
+    started: Amount  # Seconds since 1970, like `expires`.
+    expires: Amount
+    owner: str = ""
+    token: str = ""  # Tells two manifests apart that begin at the same instant.
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an attempt ended early."""
+
+    kind: str  # "failed" where it raised, "diverged" where its numbers were lost.
+    tries: Count
+    type: str = ""
+    message: str = ""
+    frames: Lines = ()
+
+
+class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where and by what a record was made; None where no attempt has noted it."""
+
+    launch: str | None = None
+    node: str | None = None
+    process: Count | None = None
+    attempt: Count | None = None
+    revision: str | None = None
+    revisions: Lines | None = None  # Of all attempts, where there were several.
+    code: str | None = None  # Fingerprint of the code that decides the numbers.
+    device: str | None = None
+    devices: Lines | None = None  # Of all attempts, where there were several.
+    threads: Count | None = None
+    pack_width: _Width | None = None
+    packages: dict[str, str] | None = None  # Versions by name.
+    compilations: Count | None = None
+    compile_seconds: Amount | None = None
+    evaluation_seconds: Amount | None = None
+    began: Amount | None = None  # Seconds since 1970, like `ended`.
+    ended: Amount | None = None
+    left_pack: str | None = None  # Why the point goes on without its pack.
+    restarted: str | None = None  # Why the point began again.
+    extra: dict[str, Any] = {}  # All else: noted by a trainer, or by newer code.
+
+    def __bool__(self) -> bool:
+        """Whether anything was noted."""
+        return self != _NOTHING_NOTED
+
+    @classmethod
+    def of(cls, noted: Mapping[str, Any]) -> "Provenance":
+        """Sorts what an attempt noted, without checking it."""
+        return cls(**_sorted_out(noted))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns what attempts noted, by name."""
+        fields = msgspec.to_builtins(self)
+        extra = fields.pop("extra", {})
+        return fields | extra
+
+
+class StoredObject(msgspec.Struct, frozen=True, gc=False):
+    """A file beside the manifest, as it was written."""
+
+    name: str
+    bytes: Count
+    sha256: str
+
+
+class Commit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a commit changes together, and what a fallback brings back."""
+
+    progress: dict[str, Amount] = {}  # By axis.
+    state: StoredObject | None = None
+    rows: StoredObject | None = None
+    validation: StoredObject | None = None
+    test: StoredObject | None = None
+
+
+class Manifest(Commit, frozen=True):
+    """An attempt's last commit, who made it, and the commit before."""
+
+    attempt: Count = 0
+    lease: Lease | None = None
+    failure: Failure | None = None
+    provenance: Provenance = Provenance()
+    previous: Commit | None = None
+
+
+EMPTY = Manifest()
+_NOTHING_NOTED = Provenance()
+_NOTED = frozenset(Provenance.__struct_fields__) - {"extra"}
 
 
 def name(attempt: int) -> str:
@@ -34,178 +136,131 @@ def object_name(part: str, attempt: int, commit: int) -> str:
     return f"{part}-{attempt:04d}-{commit:06d}." + ("npz", "json.gz")[part in TABLES]
 
 
-def attempt_of(file_name: str) -> int | None:
-    """Returns the attempt whose manifest a file is; None where it is none."""
-    match = re.fullmatch(r"manifest-([0-9]{4,9})\.json", file_name)
-    return int(match[1]) if match else None
-
-
 def attempts(file_names: Iterable[str]) -> list[int]:
-    """Returns the attempts of which there are manifests, the newest first."""
-    numbers = map(attempt_of, file_names)
-    return sorted((n for n in numbers if n is not None), reverse=True)
+    """Returns the attempts that have a manifest among the files, the newest first."""
+    matches = map(_MANIFEST_NAME.fullmatch, file_names)
+    return sorted((int(match[1]) for match in matches if match), reverse=True)
 
 
 def owner_of(file_name: str) -> int | None:
-    """Returns the attempt that wrote an object; None where the file is no such one."""
+    """Returns the attempt that wrote an object; None where the file is no object."""
     match = _OBJECT_NAME.fullmatch(file_name)
     return int(match[2]) if match else None
 
 
-def dump(manifest: Mapping[str, Any]) -> bytes:
+def as_dict(manifest: Manifest) -> dict[str, Any]:
+    """Returns the fields of a manifest as they are written."""
+    always = {"attempt": manifest.attempt, "lease": None, "failure": None}
+    noted = {"provenance": manifest.provenance.as_dict()}
+    return always | msgspec.to_builtins(manifest) | noted
+
+
+def dump(manifest: Manifest) -> bytes:
     """Writes a manifest, with a check of its own content."""
-    return encoding.json_bytes({**manifest, "check": _check(manifest)})
+    fields = as_dict(manifest)
+    return encoding.json_bytes({**fields, "check": _check(fields)})
 
 
 def load(data: bytes, attempt: int) -> Manifest:
-    """Reads the manifest of an attempt.
+    """Reads the manifest of an attempt; fields that are not known are left out.
 
     Args:
         data: all of the file.
         attempt: as the file's name says.
 
-    Returns:
-        Its known fields, each of the type that it should have.
-
     Raises:
-        ValueError: they are not, or not what was written.
+        ValueError: a field is not what it should be, or not what was written.
     """
-    manifest = encoding.json_value(data)
-    if not isinstance(manifest, dict):
-        raise ValueError(f"expected fields by name, got {type(manifest).__name__}")
-    check = manifest.pop("check", None)  # None: written before there was one.
-    if data.count(b"[") + data.count(b"{") > _MOST_LEVELS and not _is_shallow(manifest):
+    fields = encoding.json_value(data)
+    if not isinstance(fields, dict):
+        raise ValueError(f"expected fields by name, got {type(fields).__name__}")
+    check = fields.pop("check", None)  # Old manifests have none.
+    if data.count(b"[") + data.count(b"{") > _MAX_LEVELS and not _is_shallow(fields):
         raise ValueError("nested too deeply")
-    if check not in (None, _check(manifest)):
+    if not _is_as_written(fields, check):
         raise ValueError("not the content that was written")
-    for field, is_valid in _FIELDS.items():
-        if field in manifest and not is_valid(manifest[field]):
-            raise ValueError(f"{field} is malformed")
-    if manifest.get("attempt") != attempt:
+    noted = fields.get("provenance")
+    if isinstance(noted, dict):
+        fields["provenance"] = _sorted_out(noted)
+    try:
+        manifest = msgspec.convert(fields, Manifest)
+    except msgspec.ValidationError as error:
+        raise ValueError(_explained(error)) from error
+    _check_names(manifest)
+    if manifest.previous:
+        _check_names(manifest.previous)
+    if manifest.attempt != attempt:
         raise ValueError(f"expected attempt {attempt}, got another")
-    return {field: manifest[field] for field in _FIELDS if field in manifest}
+    return manifest
 
 
 def commits(manifest: Manifest) -> Iterator[Manifest]:
     """Yields the manifest as it is, and as it would be had its last commit not been."""
     yield manifest
-    previous = manifest.get("previous") or {}
-    if objects(previous):
-        dropped = (*_DATA, "previous")
-        yield {k: v for k, v in manifest.items() if k not in dropped} | previous
+    previous = manifest.previous
+    if previous and objects(previous):
+        changes = {field: getattr(previous, field) for field in _COMMIT}
+        yield msgspec.structs.replace(manifest, previous=None, **changes)
 
 
-def data_of(manifest: Mapping[str, Any]) -> Manifest:
-    """Returns what a later commit keeps as the one before it."""
-    return {field: manifest[field] for field in _DATA if field in manifest}
+def commit_of(manifest: Manifest) -> Commit:
+    """Returns what a later manifest keeps as the commit before it."""
+    return Commit(**{field: getattr(manifest, field) for field in _COMMIT})
 
 
-def objects(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Returns name, size and hash of each object that a commit has, by part."""
-    return {part: manifest[part] for part in PARTS if manifest.get(part)}
+def objects(commit: Commit) -> dict[str, StoredObject]:
+    """Returns the objects that a commit has, by part."""
+    return {p: item for p in PARTS if (item := getattr(commit, p)) is not None}
 
 
-def _check(manifest: Mapping[str, Any]) -> str:
-    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
+_COMMIT = Commit.__struct_fields__
+_MANIFEST_NAME = re.compile(r"manifest-([0-9]{4,9})\.json")
 _OBJECT_NAME = re.compile(
     rf"({'|'.join(PARTS)})-([0-9]{{4,9}})-[0-9]{{6,9}}\.(?:npz|json\.gz)"
 )
 
 
-def _is_shallow(value: Any, levels: int = _MOST_LEVELS) -> bool:
+def _sorted_out(noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Puts aside what `Provenance` has no field for."""
+    known = {field: noted[field] for field in noted if field in _NOTED}
+    return known | {"extra": {f: noted[f] for f in noted if f not in _NOTED}}
+
+
+def _check(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_as_written(fields: Mapping[str, Any], check: Any) -> bool:
+    """Compares fields with the check that was written beside them."""
+    # msgspec writes most manifests as json does, in a tenth of the time. Where it does
+    # not, as with 1e-05 and with letters outside of ASCII, json decides.
+    try:
+        text = msgspec.json.encode(fields, order="sorted")
+    except UnicodeEncodeError:  # Half of a surrogate pair.
+        text = b""
+    is_same = hashlib.sha256(text).hexdigest() == check
+    return is_same or check in (None, _check(fields))
+
+
+def _explained(error: msgspec.ValidationError) -> str:
+    """Says which field is malformed, and how."""
+    what, _, field = str(error).rstrip("`").rpartition(" - at `$.")
+    return f"{field}: {what[:1].lower()}{what[1:]}" if what else str(error)
+
+
+def _check_names(commit: Commit) -> None:
+    """Raises ValueError where an object's name is not one of its part."""
+    for part, item in objects(commit).items():
+        match = _OBJECT_NAME.fullmatch(item.name)
+        if match is None or match[1] != part:
+            raise ValueError(
+                f"{part}.name: expected such as {object_name(part, 1, 1)}, "
+                f"got {errors.shown(item.name)}"
+            )
+
+
+def _is_shallow(value: Any, levels: int = _MAX_LEVELS) -> bool:
     inner = value.values() if isinstance(value, dict) else value
     is_leaf = not isinstance(value, dict | list)
     return levels > 0 and (is_leaf or all(_is_shallow(v, levels - 1) for v in inner))
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def _is_amount(value: Any) -> bool:
-    return _is_count(value) or (
-        type(value) is float and math.isfinite(value) and value >= 0
-    )
-
-
-def _is_width(value: Any) -> bool:
-    return _is_count(value) and 0 < value < 2**20
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _are_lines(value: Any) -> bool:
-    return isinstance(value, list) and all(v is None or _is_text(v) for v in value)
-
-
-def _has(
-    needed: Mapping[str, Callable[[Any], bool]],
-    optional: Mapping[str, Callable[[Any], bool]] | None = None,
-) -> Callable[[Any], bool]:
-    """Makes a test of whether a value has fields of the right types, or is null."""
-    optional = optional or {}
-
-    def is_valid(value: Any) -> bool:
-        return value is None or (
-            isinstance(value, dict)
-            and all(
-                field in value and test(value[field]) for field, test in needed.items()
-            )
-            and all(test(value[f]) for f, test in optional.items() if f in value)
-        )
-
-    return is_valid
-
-
-def _names_part(part: str) -> Callable[[Any], bool]:
-    def is_valid(value: Any) -> bool:
-        match = _OBJECT_NAME.fullmatch(value) if _is_text(value) else None
-        return match is not None and match[1] == part
-
-    return is_valid
-
-
-def _is_progress(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_amount, value.values()))
-
-
-_DATA_FIELDS = {
-    "progress": _is_progress,
-    **{
-        part: _has({"name": _names_part(part), "bytes": _is_count, "sha256": _is_text})
-        for part in PARTS
-    },
-}
-_FIELDS = {
-    "attempt": _is_count,
-    "lease": _has(
-        {
-            "host": _is_text,
-            "pid": lambda value: _is_count(value) and 0 < value < 2**31,
-            "started": _is_amount,
-            "expires": _is_amount,
-        },
-        {"owner": _is_text},
-    ),
-    "failure": _has(
-        {"kind": _is_text, "tries": _is_count},
-        {"type": _is_text, "message": _is_text, "frames": _are_lines},
-    ),
-    **_DATA_FIELDS,
-    "previous": _has({}, _DATA_FIELDS),
-    "provenance": lambda value: (
-        isinstance(value, dict)
-        and _has(
-            {},
-            {"revision": _is_text, "code": _is_text, "device": _is_text}
-            | {"restarted": _is_text, "revisions": _are_lines, "devices": _are_lines}
-            | {"left_pack": _is_text, "pack_width": _is_width}
-            | {"compile_seconds": _is_amount, "evaluation_seconds": _is_amount},
-        )(value)
-    ),
-}

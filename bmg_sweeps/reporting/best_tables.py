@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
@@ -30,7 +31,7 @@ def table(results: Results, axis: str) -> Table:
     rows = [_best_row(results, best, others) for best in selected.best]
     notes = [how(results), *published.note(chosen)]
     notes += [
-        f"Published, at {tables.amount(a.budget)} {axis}: {a.method} "
+        f"Published, at {formatting.shown_amount(a.budget)} {axis}: {a.method} "
         f"{estimates.exact(Estimate(a.mean, a.deviation))} ({a.source})."
         for a in others
     ]
@@ -50,7 +51,7 @@ def headline(results: Results, axis: str) -> list[Table]:
     made = dataclasses.replace(
         whole,
         key=Key(Kind.HEADLINE, axis),
-        title=f"Best at {tables.amount(last)} {axis}",
+        title=f"Best at {formatting.shown_amount(last)} {axis}",
         columns=whole.columns[1:],
         rows=tuple(
             row[1:]
@@ -77,7 +78,7 @@ def by_value(results: Results, axis: str) -> list[Table]:
             )
             for score in results.selections[axis].best_by.get(field, ())
         ]
-        last = tables.amount(selection.last_budget(results.chosen, axis))
+        last = formatting.shown_amount(selection.last_budget(results.chosen, axis))
         made.append(
             Table(
                 Key(Kind.BY_VALUE, axis, field),

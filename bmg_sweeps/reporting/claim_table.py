@@ -1,8 +1,9 @@
 """The table of a sweep's claims: what its points say about each of them."""
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import claims, selection
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting import published
 from bmg_sweeps.reporting.tables import Cell, Column, Described, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 
@@ -24,7 +25,7 @@ def table(results: Results) -> list[Table]:
     rule = results.sweep.select
     if not results.sweep.claims:
         return []
-    last = tables.amount(selection.last_budget(results.chosen, rule.axis))
+    last = formatting.shown_amount(selection.last_budget(results.chosen, rule.axis))
     seeds = f"{rule.over[0]}s"
     notes = (
         f"Of what is best of each method at {last} {rule.axis}, "
@@ -57,6 +58,6 @@ def _what(sweep: grid.Sweep, reading: claims.Reading) -> str:
     parts = [grid.name(sweep, reading.score.configuration.values)]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
-    parts += [f"at {tables.amount(quantity.at)}"] if quantity.at else []
-    parts += [f"over {tables.amount(quantity.last)}"] if quantity.last else []
+    parts += [f"at {formatting.shown_amount(quantity.at)}"] if quantity.at else []
+    parts += [f"over {formatting.shown_amount(quantity.last)}"] if quantity.last else []
     return " ".join(parts)

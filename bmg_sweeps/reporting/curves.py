@@ -183,7 +183,7 @@ def attained(results: Results, panel: display.Best) -> list[Attained]:
             continue
         values = score.configuration.values
         one = found.setdefault(score.method, Attained(score.method, [], [], []))
-        one.at.append(display.short(values[panel.by]) if panel.by else score.budget)
+        one.at.append(formatting.short(values[panel.by]) if panel.by else score.budget)
         one.means.append(estimate.mean)
         one.deviations.append(estimate.deviation)
     return [

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, intervals, selection
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 
@@ -43,7 +43,7 @@ def table(results: Results, axis: str) -> list[Table]:
         f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
         f"called 95 % hold the truth in about 50, 74 and 91 %.",
     )
-    title = f"Methods at {tables.amount(best[0].budget)} {axis}"
+    title = f"Methods at {formatting.shown_amount(best[0].budget)} {axis}"
     key = Key(Kind.IMPROVEMENT, axis)
     return [Table(key, title, tuple(columns), tuple(rows), notes)]
 

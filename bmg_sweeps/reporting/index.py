@@ -4,6 +4,7 @@ import dataclasses
 import urllib.parse
 from collections.abc import Sequence
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import claims
 from bmg_sweeps.analysis.claims import Verdict
 from bmg_sweeps.analysis.results import Results
@@ -49,7 +50,7 @@ def entry(file_name: str, results: Results) -> Entry:
         title=chosen.sweep.title,
         trainer=chosen.sweep.trainer,
         scale=chosen.choice.scale,
-        stop=page.amounts(chosen.stop),
+        stop=formatting.shown_amounts(chosen.stop),
         devices=", ".join(page.devices_of(results.trained)) or tables.NOTHING,
         points=len(statuses),
         done=statuses.count("done"),

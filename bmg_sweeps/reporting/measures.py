@@ -1,9 +1,10 @@
 """The table of a sweep's measures: columns of the rows, for every configuration."""
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting import published
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -38,7 +39,7 @@ def table(results: Results) -> list[Table]:
             row.append(found if isinstance(found, Estimate) else None)
             row += _others(chosen, measure, values)
         rows.append(tuple(row))
-    title = f"Measures at {tables.amount(last)} {axis}"
+    title = f"Measures at {formatting.shown_amount(last)} {axis}"
     columns, notes = tuple(_columns(chosen)), _notes(chosen, axis, why)
     return [Table(Key(Kind.MEASURES), title, columns, tuple(rows), notes)]
 
@@ -70,7 +71,7 @@ def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, .
     over = ", ".join(f"{field}s" for field in rule.over)
     notes = [f"Mean over {over} ± standard deviation over {rule.over[0]}s."]
     for measure in chosen.sweep.measures:
-        window = f"mean of the last {tables.amount(measure.last or 0)} {axis}"
+        window = f"mean of the last {formatting.shown_amount(measure.last or 0)} {axis}"
         how = f"{window} before it" if measure.last else "the last number before it"
         sources = {m.source: None for m in published.measured(chosen, measure.metric)}
         beside = f"; published: {', '.join(sources)}" if sources else ""

@@ -169,7 +169,7 @@ def _facts(
     done = sum(status == "done" for status in statuses.values())
     return [
         ("scale", chosen.choice.scale),
-        ("trained to", amounts(chosen.stop)),
+        ("trained to", formatting.shown_amounts(chosen.stop)),
         *((name, f"{values} ({number})") for name, values, number in over),
         ("device", ", ".join(devices_of(results.trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
@@ -223,7 +223,7 @@ def _trouble_table(
             grid.method_of(chosen.sweep, values),
             grid.describe(chosen.sweep, one.point.configuration(over).values),
             *(tables.value(values[field]) for field in over),
-            amounts(one.record.progress),
+            formatting.shown_amounts(one.record.progress),
             _error(one.record),
         )
         rows.append(row)
@@ -266,7 +266,7 @@ def _waiting_table(
                     formatting.ranges(sorted({one.point.values[f] for one in members}))
                     for f in rule.over
                 ),
-                f"{tables.amount(furthest)} {rule.axis}" if furthest else None,
+                formatting.shown_amounts({rule.axis: furthest}) if furthest else None,
             )
         )
     columns = (
@@ -284,12 +284,12 @@ def _versions_table(trained: Sequence[Trained]) -> Table:
     runs = [t.record.provenance for t in trained if t.record.provenance]
     found: dict[str, set[str]] = {}
     for run in runs:
-        for name, version in run.get("packages", {}).items():
-            found.setdefault(name, set()).add(str(version))
-        if "code" in run:
-            found.setdefault("hash of the trainers' code", set()).add(run["code"])
+        for name, version in (run.packages or {}).items():
+            found.setdefault(name, set()).add(version)
+        if run.code is not None:
+            found.setdefault("hash of the trainers' code", set()).add(run.code)
     rows = [(name, ", ".join(sorted(versions))) for name, versions in found.items()]
-    times = [run[end] for run in runs for end in ("began", "ended") if run.get(end)]
+    times = [end for run in runs for end in (run.began, run.ended) if end]
     if times:
         first, last = (_day(end(times)) for end in (min, max))
         rows.append(("trained between", f"{first} and {last}"))
@@ -333,7 +333,7 @@ def _commands(
     fresh = [*_without_seeds(chosen.choice), *stored, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
     bad = [i for i, status in statuses.items() if status in TROUBLE][:MAX_EXAMPLES]
-    retries = [command("run", "--point", i, "--retry") for i in bad]
+    retries = [command("run", "--point", i) for i in bad]
     if best:
         written.append(("Print the best configurations", best))
         written.append(("Run them again on fresh seeds, and compare", again))
@@ -357,12 +357,6 @@ def _fresh_seeds(chosen: Chosen) -> str:
     used = [p.values.get("seed", 0) for p in chosen.points]
     first = max([*declared, *used]) + 1
     return f"{first}-{first + 4}"
-
-
-def amounts(by_axis: Mapping[str, float]) -> str:
-    """Writes amounts of training by their axis: "1,000 env_steps, 1 hours"."""
-    written = [f"{tables.amount(number)} {axis}" for axis, number in by_axis.items()]
-    return ", ".join(written) or tables.NOTHING
 
 
 def _grouped(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list]:

@@ -1,6 +1,7 @@
 """Published numbers that may stand beside a sweep's own, and why others may not."""
 
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps import formatting
+from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest, PublishedMeasure
 
@@ -32,7 +33,7 @@ def why_not(chosen: Chosen) -> str | None:
     for field, value in published.values.items():
         other = [p.values[field] for p in chosen.points if p.values[field] != value]
         if other:
-            return f"this is with {field} = {display.short(other[0])}"
+            return f"this is with {field} = {formatting.short(other[0])}"
     return None
 
 
@@ -66,7 +67,7 @@ def is_of(one: PublishedMeasure, sweep: grid.Sweep, values: grid.Values) -> bool
     if method is None or grid.method_of(sweep, values) != one.method:
         return False
     ours = {s.text: s.shown(values[f]) for f, s in method.symbols.items()}
-    return all(ours.get(s) == display.short(v) for s, v in one.configuration.items())
+    return all(ours.get(s) == formatting.short(v) for s, v in one.configuration.items())
 
 
 def note(chosen: Chosen) -> list[str]:

@@ -53,7 +53,9 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
-        finalize=lambda value: privacy.scrubbed(value) if type(value) is str else value,
+        finalize=lambda value: (
+            privacy.scrubbed(value, homes=True) if type(value) is str else value
+        ),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -64,7 +66,7 @@ def _environment() -> jinja2.Environment:
 
 def _code(text: str) -> markupsafe.Markup:
     """Marks what stands between backticks."""
-    escaped = str(markupsafe.escape(privacy.scrubbed(text)))
+    escaped = str(markupsafe.escape(privacy.scrubbed(text, homes=True)))
     return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))
 
 
@@ -92,5 +94,5 @@ def json_text(value: Any) -> markupsafe.Markup:
     """Writes data for a script, safe to stand inside a page."""
     dumps = functools.partial(json.dumps, allow_nan=False, separators=(",", ":"))
     return jinja2.utils.htmlsafe_json_dumps(
-        value, dumps=lambda v: privacy.scrubbed(dumps(v, ensure_ascii=False))
+        value, dumps=lambda v: privacy.scrubbed_json(dumps(v, ensure_ascii=False))
     )

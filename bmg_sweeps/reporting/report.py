@@ -17,7 +17,6 @@ from bmg_sweeps.reporting import (
     measures,
     published,
     side_by_side,
-    tables,
 )
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
@@ -138,8 +137,8 @@ def provenance(results: Results) -> Table:
     runs = [t.record.provenance for t in trained if t.record.provenance]
     revisions = sorted({r for t in trained for r in t.record.revisions})
     devices = sorted({d for t in trained for d in t.record.devices})
-    widths = sorted({p.get("pack_width", 1) for p in runs})
-    threads = sorted({str(p.get("threads")) for p in runs})
+    widths = sorted({p.pack_width or 1 for p in runs})
+    threads = sorted({str(p.threads) for p in runs})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
     notes += ["Devices are mixed."] if len(devices) > 1 else []
     rows = (
@@ -149,8 +148,8 @@ def provenance(results: Results) -> Table:
         ("threads", ", ".join(threads) or None),
         ("points in a pack", ", ".join(map(str, widths)) or None),
         ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
-        ("evaluation seconds", _median(p.get("evaluation_seconds", 0) for p in runs)),
-        ("compile seconds", _median(p.get("compile_seconds", 0) for p in runs)),
+        ("evaluation seconds", _median(p.evaluation_seconds or 0 for p in runs)),
+        ("compile seconds", _median(p.compile_seconds or 0 for p in runs)),
     )
     key, about = Key(Kind.PROVENANCE), _about(results)
     return Table(key, "Provenance", _WHAT, rows, tuple(notes), about)
@@ -182,9 +181,10 @@ def comparison(before: Results, after: Results) -> Table:
         cells = _compared(after, found) if found else without
         rows.append((score.method, described, *_compared(before, score), *cells))
     note = f"Beside it, validation: {rule.metric}, which decided."
+    budget = formatting.shown_amount(best[0].budget)
     return Table(
         Key(Kind.COMPARISON),
-        f"{rule.test or rule.metric} at {tables.amount(best[0].budget)} {best[0].axis}",
+        f"{rule.test or rule.metric} at {budget} {before.first.axis}",
         columns,
         tuple(rows),
         (note,) if rule.test else (),
@@ -262,7 +262,7 @@ def _published(
     at = (best.budget, best.method)
     for other in others:
         if (other.budget, other.method) == at:
-            selected = (f"{s}={display.short(v)}" for s, v in other.selected.items())
+            selected = (f"{s}={formatting.short(v)}" for s, v in other.selected.items())
             return (other.mean, other.deviation, " ".join(selected))
     return ("", "", "")
 
@@ -275,7 +275,7 @@ def _about(results: Results) -> str:
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
         shown.append(f"{symbol.text} {'/'.join(values)}")
-    stop = ", ".join(f"{tables.amount(n)} {axis}" for axis, n in chosen.stop.items())
+    stop = formatting.shown_amounts(chosen.stop)
     runs = [f"{name} {text}" for name, text, _ in averaged_over(chosen)]
     parts = [f"scale {chosen.choice.scale}", *shown, *runs]
     return "; ".join([*parts, f"trained to {stop}", *devices])
@@ -313,7 +313,7 @@ def _scores_table(results: Results, axis: str) -> Table:
         described = grid.describe(sweep, one.configuration.values)
         rows.append((one.method, described, *cells))
     columns = [Column("method"), Column("configuration")]
-    columns += [Column(tables.amount(a), "estimate") for a in amounts]
+    columns += [Column(formatting.shown_amount(a), "estimate") for a in amounts]
     title = f"{sweep.select.metric} of every configuration, by {axis}"
     note = f"At {len(amounts)} of {len(every)} budgets; CSV has all of them."
     notes = (note,) if len(amounts) < len(every) else ()

@@ -19,7 +19,6 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, intervals
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.intervals import Interval
-from bmg_sweeps.sweep import display
 
 MAX_WIDTH = 400  # Columns of characters of a table in a terminal.
 NOTHING = "–"  # Where there is no value.
@@ -118,7 +117,7 @@ class Table:
 def value(of_field: Any) -> Cell:
     """Makes a cell of a field's value: a number stays one, all else is text."""
     is_number = type(of_field) in (int, float)
-    return of_field if is_number else display.short(of_field)
+    return of_field if is_number else formatting.short(of_field)
 
 
 def texts(table: Table, is_exact: bool) -> list[list[str]]:
@@ -203,13 +202,6 @@ def markdown(made: Sequence[Table]) -> str:
     return "\n".join(lines)
 
 
-def amount(number: float) -> str:
-    """Writes a budget: 10,000,000 or 0.50 or 0.0011."""
-    if number == int(number):
-        return f"{number:,.0f}"
-    return f"{number:,.2f}" if number >= 0.1 else f"{number:.2g}"
-
-
 def _markdown_row(cells: Sequence[str]) -> str:
     cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
     return "| " + " | ".join(cells) + " |"
@@ -221,7 +213,7 @@ def _printed(estimate: Estimate) -> str:
 
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
-    "amount": amount,
+    "amount": formatting.shown_amount,
     "count": str,
     "described": lambda cell: f"{cell.what}: {estimates.short(cell.estimate)}",
     "difference": formatting.signed,
@@ -229,5 +221,5 @@ _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "printed": _printed,
     "probability": lambda cell: intervals.interval(cell, "{:.2f}".format),
     "share": lambda cell: f"{cell.part} / {cell.whole}",
-    "value": display.short,
+    "value": formatting.short,
 }

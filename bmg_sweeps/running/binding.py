@@ -1,34 +1,53 @@
-"""A point's gin text, bound to the `Config` of its trainer."""
+"""A trainer by its name, and a point's gin text bound to the trainer's `Config`."""
 
 import importlib
-import types
 from typing import Any
 
 import gin
 
-from bmg_sweeps.trainer import bindings
+from bmg_sweeps.trainer import bindings, contract, ranges
 
 
-def bind(trainer: str, gin_text: str) -> tuple[types.ModuleType, Any]:
-    """Makes a point's `Config` from its gin text, and nothing of the last point's.
+def load(name: str) -> contract.Trainer:
+    """Imports a trainer.
 
     Args:
-        trainer: name of a module in trainers/.
+        name: of a module in trainers/.
+
+    Returns:
+        The trainer, of the functions that its module has now.
+
+    Raises:
+        UserError: the module lacks a part of the contract.
+    """
+    return contract.resolve(name, importlib.import_module(f"trainers.{name}"))
+
+
+def bind(name: str, gin_text: str) -> tuple[contract.Trainer, Any]:
+    """Makes a point's `Config` from its gin text, and nothing of the last point's.
+
+    Gin's runtime binds nothing that the literals of the text do not say already: the
+    config is `Config(**literals)`. It is there so that `Config()` works wherever a
+    trainer is used with gin alone.
+
+    Args:
+        name: of a module in trainers/.
         gin_text: binds every field of its `Config`, and nothing else.
 
     Returns:
-        The trainer's module and the checked config.
+        The trainer and the checked config.
 
     Raises:
-        ValueError: a binding is unknown or no literal, or the trainer's `check` refuses
-            a value.
+        ValueError: a binding is unknown or no literal, or a value is refused: by its
+            field's range, or by the trainer's `check`.
     """
     gin.clear_config()
     # Not by gin, which imports whatever a text names, and reads the files it includes.
-    values = bindings.parse_bindings(trainer, gin_text)
-    module = importlib.import_module(f"trainers.{trainer}")
-    for name, value in values.items():
-        gin.bind_parameter(f"{trainer}.{name}", value)
-    config = module.Config()
-    module.check(config)
-    return module, config
+    values = bindings.parse_bindings(name, gin_text)
+    trainer = load(name)
+    for field, value in values.items():
+        gin.bind_parameter(f"{name}.{field}", value)
+    config = trainer.Config()
+    ranges.check(config)
+    trainer.check(config)
+    return trainer, config

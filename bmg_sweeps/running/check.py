@@ -1,33 +1,129 @@
-"""Checks every point of a plan, for a driver that imports neither JAX nor a trainer.
+"""Checks a plan, for a driver that imports neither JAX nor a trainer.
 
-python -m bmg_sweeps.running.check < points.json
+    python -m bmg_sweeps.running.check < request.json
+
+Every point is bound and checked. Examples of them are traced, which holds their trainer
+to its contract. The columns and axes that a sweep names are looked up in what its
+examples return.
 """
 
 import contextlib
 import json
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
 
 from bmg_sweeps import errors
-from bmg_sweeps.running import binding
+from bmg_sweeps.running import binding, tracing
+from bmg_sweeps.trainer import contract
+
+Problem = tuple[int | None, str]
+"""The index of a point in the request, if it is a point's, and what is wrong."""
 
 
-def _problem(trainer: str, gin_text: str) -> str | None:
+def first_problem(request: Mapping[str, Any]) -> Problem | None:
+    """Finds the first reason not to start.
+
+    Args:
+        request: `points`, pairs of trainer and gin text; `examples`, the indices of
+            those to be traced; and `sweeps`, each with its `name`, `trainer`,
+            `examples` as gin text, `axes` and `columns`, both pairs of where a sweep
+            names it and its name.
+
+    Returns:
+        The problem; None where there is none. Nothing after the first one is checked.
+    """
+    return next(_problems(request), None)
+
+
+def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
+    bound = []
+    for i, (trainer, gin_text) in enumerate(request["points"]):
+        try:
+            bound.append(binding.bind(trainer, gin_text))
+            bound[i][0].provenance(bound[i][1])
+        except ValueError as error:
+            yield i, errors.first_line(error)
+        except Exception as error:
+            yield i, tracing.located(error)
+    outlines = {}
+    for i in request["examples"]:
+        try:
+            outlines[_structure(*bound[i])] = tracing.outline(*bound[i])
+        except errors.UserError as error:
+            yield None, errors.first_line(error)
+        except Exception as error:
+            yield i, tracing.located(error)
+    for i, (trainer, config) in enumerate(bound):
+        found = outlines.get(_structure(trainer, config))
+        if found and found.chunk and config.evaluation_interval < found.chunk:
+            yield (
+                i,
+                f"evaluation_interval = {config.evaluation_interval}: expected at "
+                f"least {found.chunk}, the {found.axes[0]} of one chunk",
+            )
+    for sweep in request["sweeps"]:
+        yield from _problems_of_names(sweep, outlines)
+
+
+def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Problem]:
+    """Finds the axes and columns of a sweep that its trainer does not have."""
     try:
-        module, config = binding.bind(trainer, gin_text)
-        if hasattr(module, "provenance"):
-            module.provenance(config)
-    except Exception as error:
-        return errors.first_line(error)
-    return None
+        examples = [_outline(sweep["trainer"], t, outlines) for t in sweep["examples"]]
+    except Exception:
+        return  # An example that is to run has been refused before.
+    axes = {axis for example in examples for axis in example.axes} | {"hours"}
+    rows = {column for example in examples for column in example.rows}
+    validation, test = (
+        {column for example in examples for column in example.columns(split)}
+        for split in contract.SPLITS
+    )
+    rates = {f"{axis}_per_second" for axis in axes - {"hours"}}
+    columns = {*rows, *validation, *axes, *rates, "training_seconds"}
+    for where, axis in sweep["axes"]:
+        if axis not in axes:
+            yield None, _unknown(sweep, where, axis, "axis", axes)
+    for where, column in sweep["columns"]:
+        known = test if where == "select.test" else columns
+        if column not in known:
+            yield None, _unknown(sweep, where, column, "column", known)
 
 
-def _first_problem(points: list[tuple[str, str]]) -> tuple[int, str] | None:
-    """Returns the first point that cannot be run, and why; none after it is checked."""
-    problems = ((i, _problem(*point)) for i, point in enumerate(points))
-    return next(((i, problem) for i, problem in problems if problem), None)
+def _unknown(sweep, where: str, name: str, kind: str, known: set[str]) -> str:
+    expected = errors.expected_one_of(name, _meant(name, known) or sorted(known))
+    return (
+        f"sweep {sweep['name']}, {where}: {sweep['trainer']} has no {kind} "
+        f"{errors.shown(name)}; {expected}"
+    )
+
+
+def _meant(name: str, known: set[str]) -> list[str]:
+    """Finds what a name may be short for: val_loss for validation_loss."""
+    words = name.split("_")
+    return [
+        other
+        for other in known
+        if len(other.split("_")) == len(words)
+        and all(map(str.startswith, other.split("_"), words))
+    ]
+
+
+def _outline(trainer: str, gin_text: str, outlines: dict) -> tracing.Outline:
+    """Traces an example, unless one of its structure has been."""
+    bound = binding.bind(trainer, gin_text)
+    key = _structure(*bound)
+    if key not in outlines:
+        outlines[key] = tracing.outline(*bound)
+    return outlines[key]
+
+
+def _structure(trainer: contract.Trainer, config: Any) -> tuple:
+    return trainer.name, jax.tree.structure(config)
 
 
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
-        found = _first_problem(json.load(sys.stdin))
+        found = first_problem(json.load(sys.stdin))
     print(json.dumps(found))

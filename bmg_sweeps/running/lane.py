@@ -5,7 +5,6 @@ import dataclasses
 import pathlib
 import time
 import traceback
-import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,8 +12,9 @@ import jax
 import numpy as np
 
 from bmg_sweeps import errors, privacy
-from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.running import machine, programs
+from bmg_sweeps.trainer import contract
 
 
 @dataclasses.dataclass
@@ -27,7 +27,8 @@ class Lane:
     stop: Mapping[str, float]
     tries: int
     provenance: dict[str, Any]
-    module: types.ModuleType | None = None  # Both are there once it is bound.
+    raises: bool = False  # Whether an exception goes on, once it is committed.
+    trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
     rows: store.Rows = dataclasses.field(default_factory=dict)
     evaluations: dict[str, store.Rows] = dataclasses.field(default_factory=dict)
@@ -49,21 +50,22 @@ class Lane:
             self.interrupt()
         except Exception as error:
             self.fail(error)
+            if self.raises:
+                raise
 
     def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
         """Takes up the last commit; returns its state, or else the one given."""
         self.provenance |= machine.provenance(
             compiled.width, compile_seconds, self.attempt.number
         )
-        if hasattr(self.module, "provenance"):
-            self.provenance |= self.module.provenance(self.config)
+        self.provenance |= self.trainer.provenance(self.config)
         found = self._checkpoint(compiled.state)
         if found is not None:
             state = found
             self.training_seconds = self.record.progress["hours"] * 3600
             self._join_provenance()
-        if "left_pack" in self.record.provenance:
-            self.provenance["left_pack"] = self.record.provenance["left_pack"]
+        if self.record.provenance.left_pack is not None:
+            self.provenance["left_pack"] = self.record.provenance.left_pack
         axes = self.progress(state)
         unknown = [axis for axis in self.stop if axis not in axes]
         if unknown:
@@ -111,11 +113,11 @@ class Lane:
         now["revisions"] = list(dict.fromkeys(revisions))
         now["devices"] = list(dict.fromkeys([*self.record.devices, now["device"]]))
         for name in ("compile_seconds", "evaluation_seconds"):
-            now[name] += before.get(name, 0.0)
+            now[name] += getattr(before, name) or 0.0
 
     def progress(self, state: Any) -> dict[str, float]:
         """Amounts by axis, training hours last."""
-        axes = self.module.progress(self.config, state)
+        axes = self.trainer.progress(self.config, state)
         axes = {name: int(amount) for name, amount in axes.items()}
         return axes | {"hours": self.training_seconds / 3600}
 
@@ -127,8 +129,7 @@ class Lane:
         if is_over or is_due:
             failure = None
             if self.problem:
-                failure = {"kind": "diverged", "type": "Diverged", "frames": []}
-                failure |= {"message": self.problem, "tries": 0}
+                failure = manifests.Failure("diverged", 0, "Diverged", self.problem)
                 progress = self.reached  # The chunk that lost it does not count.
             self.provenance["ended"] = round(time.time(), 3)
             self.attempt.commit(
@@ -165,13 +166,23 @@ class Lane:
             self.problem = f"{lost[0]} is not finite by {axis}={amount}"
 
     def is_evaluation_due(self, state: Any) -> bool:
-        """Whether another multiple of the interval has been passed."""
+        """Whether the chunk has passed a multiple of the interval.
+
+        Raises:
+            ValueError: a chunk is longer than the interval, so that sooner or later it
+                passes two multiples, one of which would never be evaluated.
+        """
         if self.is_closed or self.problem:
             return False
         axis, amount = next(iter(self.progress(state).items()))
-        interval = int(self.config.evaluation_interval)
-        before = self.evaluations.get("validation", {}).get(axis, [0])[-1]
-        return amount // interval > before // interval
+        interval, before = int(self.config.evaluation_interval), self.reached[axis]
+        if amount - before > interval:
+            raise ValueError(
+                f"evaluation_interval = {interval}: expected at least "
+                f"{amount - before}, the {axis} of one chunk"
+            )
+        evaluated = self.evaluations.get("validation", {}).get(axis, [0])[-1]
+        return amount // interval > evaluated // interval
 
     def add_evaluation(self, state: Any, split: str, metrics, seconds: float) -> None:
         """Adds a row of one split, its columns named by it."""
@@ -188,15 +199,14 @@ class Lane:
 
     def fail(self, error: Exception) -> None:
         """Commits why the point raised."""
-        failure = _failure(error) | {"kind": "failed", "tries": self.tries + 1}
-        self._close(failure)
+        self._close(_failure(error, self.tries + 1))
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
-        self.provenance["left_pack"] = privacy.without_folders(errors.described(error))
+        self.provenance["left_pack"] = _private(errors.described(error))
         self._close(None)
 
-    def _close(self, failure: Mapping[str, Any] | None) -> None:
+    def _close(self, failure: manifests.Failure | None) -> None:
         self.is_closed = True
         try:
             self.attempt.commit(
@@ -224,14 +234,21 @@ def _number(value: np.generic) -> int | float | None:
     return float(str(value)) if np.isfinite(value) else None
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _failure(error: Exception, tries: int) -> manifests.Failure:
     """Describes an exception by its type, first line and last frames."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
-    return {
+    return manifests.Failure(
+        kind="failed",
+        tries=tries,
         # Gin raises through a proxy whose class is named like the exception.
-        "type": type(error).__name__,
-        "message": privacy.without_folders(errors.first_line(error)),
-        "frames": [
+        type=type(error).__name__,
+        message=_private(errors.first_line(error)),
+        frames=tuple(
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
-        ],
-    }
+        ),
+    )
+
+
+def _private(message: str) -> str:
+    """Writes a message as it may be kept: no secrets, no folders, one line."""
+    return errors.one_line(privacy.scrubbed(message, folders=True))

@@ -29,7 +29,7 @@ class Pack:
         # A pack keeps its width when some of its points are over: others fill it up.
         padded = list(itertools.islice(itertools.cycle(lanes), width))
         configs = [lane.config for lane in padded]
-        self._programs, seconds = programs.compiled(lanes[0].module, configs, source)
+        self._programs, seconds = programs.compiled(lanes[0].trainer, configs, source)
         self._config = programs.stack(configs)
         keys = programs.stack([jax.random.key(config.seed) for config in configs])
         state = self._programs.init(self._config, keys, source)
@@ -72,10 +72,11 @@ class Pack:
         """Evaluates on each split, for the points that are due."""
         if not self._programs.evaluate:
             return
-        states = {i: self._state_of(i) for i, _ in self._open()}
-        due = [
-            (i, lane) for i, lane in self._open() if lane.is_evaluation_due(states[i])
-        ]
+        due, states = [], {i: self._state_of(i) for i, _ in self._open()}
+        for i, lane in self._open():
+            with lane.catching():
+                if lane.is_evaluation_due(states[i]):
+                    due.append((i, lane))
         if not due:
             return
         for split, evaluate in self._programs.evaluate.items():

@@ -6,7 +6,6 @@ A pack is W points of one structure, their configs and states stacked under `vma
 
 import dataclasses
 import time
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps.records import store
+from bmg_sweeps.trainer import contract
 
-_SHARE = 0.8  # Of a device's memory that a pack may plan to fill.
+MAX_MEMORY_SHARE = 0.8  # A pack plans to fill at most this share of a device.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +36,12 @@ _COMPILED: dict[Any, Programs] = {}
 
 
 def compiled(
-    module: types.ModuleType, configs: Sequence[Any], source: Any
+    trainer: contract.Trainer, configs: Sequence[Any], source: Any
 ) -> tuple[Programs, float | None]:
     """Compiles the programs of a pack, unless this process has.
 
     Args:
-        module: the trainer.
+        trainer: of the points.
         configs: of the pack's points, which share one structure; arrays in the leaves.
         source: what training reads.
 
@@ -51,31 +50,31 @@ def compiled(
     """
     width = len(configs)
     shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(source)]
-    name = (module.__name__, width, jax.tree.structure(configs[0]), str(shapes))
+    name = (trainer.name, width, jax.tree.structure(configs[0]), str(shapes))
     if name in _COMPILED:
         return _COMPILED[name], None
     began = time.perf_counter()
-    _COMPILED[name] = _compile(module, configs, source)
+    _COMPILED[name] = _compile(trainer, configs, source)
     return _COMPILED[name], time.perf_counter() - began
 
 
-def _compile(module, configs, source) -> Programs:
+def _compile(trainer, configs, source) -> Programs:
     width, config = len(configs), stack(configs)
     key = stack([jax.random.key(0)] * width)
 
     def mapped(function: Callable, in_axes: tuple) -> Callable:
         return jax.vmap(function, in_axes) if width > 1 else function
 
-    init = jax.jit(mapped(module.init, (0, 0, None)))
+    init = jax.jit(mapped(trainer.init, (0, 0, None)))
     state = jax.eval_shape(init, config, key, source)
-    single = jax.eval_shape(module.init, configs[0], jax.random.key(0), source)
-    train = jax.jit(mapped(module.train, (0, 0, None)), donate_argnums=1)
+    single = jax.eval_shape(trainer.init, configs[0], jax.random.key(0), source)
+    train = jax.jit(mapped(trainer.train, (0, 0, None)), donate_argnums=1)
     train = train.lower(config, state, source).compile()
     evaluate = {
-        split: jax.jit(mapped(_evaluating(module, split), (0, 0, None)))
+        split: jax.jit(mapped(_evaluating(trainer, split), (0, 0, None)))
         .lower(config, state, source)
         .compile()
-        for split in (store.SPLITS if hasattr(module, "evaluate") else ())
+        for split in (contract.SPLITS if trainer.evaluate else ())
     }
     is_finite = jax.jit(mapped(all_finite, (0,))).lower(state).compile()
     take = jax.jit(lambda tree, i: jax.tree.map(lambda leaf: leaf[i], tree))
@@ -91,8 +90,8 @@ def _compile(module, configs, source) -> Programs:
     )
 
 
-def _evaluating(module: types.ModuleType, split: str) -> Callable[..., Any]:
-    return lambda config, state, source: module.evaluate(config, state, source, split)
+def _evaluating(trainer: contract.Trainer, split: str) -> Callable[..., Any]:
+    return lambda config, state, source: trainer.evaluate(config, state, source, split)
 
 
 def stack(trees: Sequence[Any]) -> Any:
@@ -132,7 +131,7 @@ def fitting_width(single: Programs, device: Any) -> int:
     """
     statistics = device.memory_stats() or {}
     limit = statistics.get("bytes_limit", 0)
-    free = _SHARE * limit - statistics.get("bytes_in_use", 0)
+    free = MAX_MEMORY_SHARE * limit - statistics.get("bytes_in_use", 0)
     return max(1, int(free // max(single.num_bytes, 1)))
 
 

@@ -1,8 +1,8 @@
 """A trial's points: bind, compile, train, evaluate, commit.
 
 The only user of gin's global configuration and of the training loop. It never knows
-which setting it runs: a trainer is a module with the contract of the README ("How to
-add a trainer"), and everything else about a point is in its record.
+which setting it runs: `trainer.contract` says what a trainer is, and everything else
+about a point is in its record.
 
 Points of one structure may train together, as a pack: one compiled call advances all of
 them. Each keeps its own record, stop rule and failure; those that are over stay in the
@@ -12,7 +12,6 @@ pack, unrecorded, until the last one is.
 import contextlib
 import dataclasses
 import sys
-import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +20,8 @@ import jax
 from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.running import binding, pack, programs
 from bmg_sweeps.running.lane import Lane
+from bmg_sweeps.tasks import data_sets
+from bmg_sweeps.trainer import contract
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class Task:
     stops: Mapping[str, Mapping[str, float]]  # Amount by axis, by point id.
     pack: int | None = 1  # Points that train together; None is what fits the device.
     retry: bool = False  # Whether failed and diverged points are tried once more.
+    raises: bool = False  # Whether an exception goes on, once its failure is committed.
+    data: str | None = None  # Folder of data sets; None is what the environment names.
     launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
 
     @property
@@ -54,13 +57,17 @@ def run(
         task: which points, and how.
         should_stop: asked after every chunk; if true, the points commit and end.
 
+    Raises:
+        Exception: what a point raised, if the task says so.
+
     Returns:
         By point id, the status afterwards, as `store.status` says it, or "busy". Where
         storage fails for long it is "missing": the point goes on from its last commit.
     """
     statuses = dict.fromkeys(task.stops, "missing")
     try:
-        _run(storage, task, should_stop, statuses)
+        with data_sets.in_folder(task.data):
+            _run(storage, task, should_stop, statuses)
     except files.StorageError as error:
         print(f"interrupted: {error}", file=sys.stderr)
     return statuses
@@ -73,7 +80,7 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
     while True:
         keys = [(task.trainer, i) for i in waiting]
         todo = []
-        for i, record in store.scan(storage, keys, whole=True).items():
+        for i, record in store.scan(storage, keys, verify=True).items():
             status = store.status(record, task.stops[i], task.launch.get("code"))
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven
@@ -105,7 +112,7 @@ def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
     return alike[:width], width
 
 
-def _bound(storage, record) -> tuple[types.ModuleType, Any]:
+def _bound(storage, record) -> tuple[contract.Trainer, Any]:
     """Binds a point as its record says."""
     gin_text = store.gin_text(storage, record.trainer, record.id)
     return binding.bind(record.trainer, gin_text)
@@ -114,9 +121,9 @@ def _bound(storage, record) -> tuple[types.ModuleType, Any]:
 def _fitting_width(storage, record) -> int:
     """Says how many points fit the device, by what the program of one needs."""
     try:
-        module, config = _bound(storage, record)
-        with module.open_source(config) as source:
-            single, _ = programs.compiled(module, [pack.as_arrays(config)], source)
+        trainer, config = _bound(storage, record)
+        with trainer.source(config) as source:
+            single, _ = programs.compiled(trainer, [pack.as_arrays(config)], source)
     except Exception:
         return 1  # What is wrong is recorded when the point runs.
     return programs.fitting_width(single, jax.devices()[0])
@@ -136,7 +143,8 @@ def _take(storage, members, task: Task, statuses) -> list[Lane]:
                         record=record,
                         attempt=attempts.begin(storage, record, task.owner),
                         stop=task.stops[record.id],
-                        tries=(failure or {}).get("tries", 0),
+                        tries=failure.tries if failure else 0,
+                        raises=task.raises,
                         provenance=dict(task.launch),
                     )
                 )
@@ -151,13 +159,13 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
     """Commits how every point ended, whatever that is."""
     for lane in lanes:
         with lane.catching():
-            lane.module, config = _bound(lane.storage, lane.record)
+            lane.trainer, config = _bound(lane.storage, lane.record)
             lane.config = pack.as_arrays(config)
     lanes = [lane for lane in lanes if not lane.is_closed]
     if not lanes:
         return
     try:
-        with lanes[0].module.open_source(lanes[0].config) as source:
+        with lanes[0].trainer.source(lanes[0].config) as source:
             pack.Pack(lanes, width, source).train(should_stop)
     except Exception as error:
         for lane in lanes:
@@ -165,3 +173,5 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
                 lane.fail(error)
             elif not lane.is_closed:
                 lane.leave_pack(error)
+        if any(lane.raises for lane in lanes):
+            raise

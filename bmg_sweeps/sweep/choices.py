@@ -7,15 +7,17 @@ from typing import Any
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.sweep import display, grid, loading
-from bmg_sweeps.sweep.point import Point, resolve
+from bmg_sweeps.sweep.point import Point, resolve_all
 from bmg_sweeps.trainer import source
+
+DEFAULT_SCALE = "smoke"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Choice:
     """What the command line says about a sweep's points."""
 
-    scale: str = "smoke"
+    scale: str | None = None  # None is "smoke", or the first of a sweep without it.
     where: Mapping[str, str] = dataclasses.field(default_factory=dict)
     gin: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
@@ -23,7 +25,7 @@ class Choice:
 
     def arguments(self) -> list[str]:
         """Writes the choice as the arguments of a command line."""
-        words = ["--scale", self.scale]
+        words = ["--scale", self.scale] if self.scale else []
         for field, value in self.where.items():
             words += ["--where", f"{field}={value}"]
         for binding in self.gin:
@@ -43,14 +45,15 @@ class Chosen:
     sweep: grid.Sweep
     points: tuple[Point, ...]
     stop: Mapping[str, float]
-    choice: Choice = Choice()  # That led to these points.
+    # The choice that led to these points; its scale is one of the sweep's.
+    choice: Choice = Choice(scale=DEFAULT_SCALE)
 
 
 def choose(name: str, choice: Choice) -> Chosen:
     """Resolves a sweep's points under the command line's choices.
 
     Args:
-        name: of a sweep, or the path of its file.
+        name: the sweep's name, or the path of its file.
         choice: scale, filters and replacements.
 
     Returns:
@@ -60,7 +63,40 @@ def choose(name: str, choice: Choice) -> Chosen:
         UserError: the sweep has no such scale, a field or axis is unknown, or nothing
             is left.
     """
-    sweep = loading.load_sweep(name)
+    return _chosen(name, loading.load_sweep(name), choice)
+
+
+def choose_all(choice: Choice) -> tuple[list[Chosen], dict[str, grid.Sweep]]:
+    """Resolves the sweeps of the checkout that have a scale.
+
+    Args:
+        choice: scale, filters and replacements, which hold for all of them.
+
+    Returns:
+        Those that have the scale, and by name those that lack it.
+
+    Raises:
+        UserError: no sweep has the scale, or as `choose`.
+    """
+    choice = dataclasses.replace(choice, scale=choice.scale or DEFAULT_SCALE)
+    sweeps = {name: loading.load_sweep(name) for name in loading.sweep_names()}
+    skipped = {n: one for n, one in sweeps.items() if choice.scale not in one.scales}
+    if len(skipped) == len(sweeps):
+        known = dict.fromkeys(scale for one in sweeps.values() for scale in one.scales)
+        raise errors.UserError(
+            f"--scale {choice.scale}: no sweep has it; "
+            + errors.expected_one_of(choice.scale, known)
+        )
+    chosen = [
+        _chosen(name, one, choice)
+        for name, one in sweeps.items()
+        if name not in skipped
+    ]
+    return chosen, skipped
+
+
+def _chosen(name: str, sweep: grid.Sweep, choice: Choice) -> Chosen:
+    choice = dataclasses.replace(choice, scale=choice.scale or _default_scale(sweep))
     if choice.scale not in sweep.scales:
         known = ", ".join(sweep.scales) or "none"
         raise errors.UserError(f"--scale {choice.scale}: sweep {name} has {known}")
@@ -77,7 +113,7 @@ def choose(name: str, choice: Choice) -> Chosen:
                 f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
             )
     trainer = sweep.trainer
-    points = [resolve(trainer, v, choice.gin) for v in scale.points]
+    points = resolve_all(trainer, scale.points, choice.gin)
     points = _filtered(name, trainer, points, choice)
     if choice.seeds:
         points = _seeded(trainer, points, choice.seeds)
@@ -90,10 +126,17 @@ def choose(name: str, choice: Choice) -> Chosen:
     )
 
 
+def _default_scale(sweep: grid.Sweep) -> str:
+    """Returns the scale that is meant where none is named."""
+    if DEFAULT_SCALE in sweep.scales:
+        return DEFAULT_SCALE
+    return next(iter(sweep.scales), DEFAULT_SCALE)
+
+
 def _filtered(
     name: str, trainer: str, points: list[Point], choice: Choice
 ) -> list[Point]:
-    """Keeps the points that have the values of `--where`."""
+    """Keeps the points that have the values of --where."""
     declared = source.fields(trainer)
     for field, text in choice.where.items():
         if field not in declared:
@@ -112,17 +155,17 @@ def _filtered(
 
 
 def _seeded(trainer: str, points: list[Point], seeds: Sequence[int]) -> list[Point]:
-    """Gives every configuration each of some seeds, in place of its own."""
+    """Gives every configuration these seeds, in place of its own."""
     if "seed" not in source.fields(trainer):
         raise errors.UserError(
             f"--seeds: expected a trainer with the field seed, {trainer} has none"
         )
     configurations = {p.configuration().id: p for p in points}.values()
     number = len(configurations) * len(seeds)
-    if number > grid.MOST_POINTS:
+    if number > grid.MAX_POINTS:
         raise errors.UserError(
             f"--seeds: {len(configurations):,} configurations and {len(seeds):,} seeds "
-            f"are {number:,} points; expected at most {grid.MOST_POINTS:,}"
+            f"are {number:,} points; expected at most {grid.MAX_POINTS:,}"
         )
     return [p.replaced(seed=seed) for p in configurations for seed in seeds]
 
@@ -177,16 +220,16 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
     for curve in sweep.curves:
         if isinstance(curve, display.Curve):
             named += [("curves", method) for method in curve.methods or ()]
-    for part, method in named:
-        if method not in sweep.methods:
+    for part, method_name in named:
+        if method_name not in sweep.methods:
             raise errors.UserError(
-                f"sweep {name}, {part}, method {method!r}: "
-                + errors.expected_one_of(method, sweep.methods)
+                f"sweep {name}, {part}, method {method_name!r}: "
+                + errors.expected_one_of(method_name, sweep.methods)
             )
 
 
 def longest(*stops: Mapping[str, float]) -> dict[str, float]:
-    """Joins stop rules: on each axis, the furthest that any of them asks."""
+    """Joins stop rules: the largest amount of each axis."""
     joined: dict[str, float] = {}
     for stop in stops:
         for axis, wanted in stop.items():
@@ -195,7 +238,7 @@ def longest(*stops: Mapping[str, float]) -> dict[str, float]:
 
 
 def _matches(value: Any, text: str) -> bool:
-    """Whether a filter's text means a value, however it is written: 3e-4 is 0.0003."""
+    """Whether text of --where means a value, however it is written: 3e-4 is 0.0003."""
     try:
         wanted = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bmg_sweeps import formatting
 from bmg_sweeps.sweep import validation
 
 
@@ -11,14 +12,14 @@ from bmg_sweeps.sweep import validation
 class Curve:
     """One panel of a figure: a column of the rows over the axis of the budgets.
 
-    Or, with a second column, the range between the two.
+    With a second column, it is the range between the two.
     """
 
     title: str
     metric: str
-    label: str  # Of the vertical axis, with its unit.
+    label: str  # Label of the vertical axis, with its unit.
     to: str | None = None  # Column at the other end of a range.
-    methods: tuple[str, ...] | None = None  # That are shown; None is all.
+    methods: tuple[str, ...] | None = None  # Methods that are shown; None is all.
     until: float | None = None  # End of the shown range; None is the stop rule.
     last: float | None = None  # Length of the shown range; None starts at zero.
 
@@ -37,13 +38,13 @@ class Curve:
 class Best:
     """One panel of a figure: what the selected configurations attain, by method.
 
-    At each budget of an axis; or, for each value of a field, at its last one.
+    It shows them at each budget of an axis; or, for each value of a field, at the last.
     """
 
     title: str
-    label: str  # Of the vertical axis, with its unit.
-    axis: str  # Of the budgets.
-    by: str | None = None  # Such as "inner_steps"; None is by budget.
+    label: str  # Label of the vertical axis, with its unit.
+    axis: str  # Axis of the budgets.
+    by: str | None = None  # A field such as "inner_steps"; None is by budget.
 
     def __post_init__(self) -> None:
         """Raises ValueError for names that are no text."""
@@ -57,8 +58,8 @@ class Best:
 class Measure:
     """A column of the rows that is shown for every configuration, at the last budget.
 
-    An axis of progress followed by "_per_second" is a column, too: the amount divided
-    by the training seconds.
+    The name of an axis and "_per_second" make a column, too: the amount divided by the
+    training seconds.
     """
 
     metric: str
@@ -74,9 +75,10 @@ class Measure:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """A number of each run of what is selected of a method: a column, or a difference.
+    """A number of each run of a method's selected configuration.
 
-    Selected is as for the last budget; at an earlier one its numbers then are meant.
+    It is a column or a difference of two. The configuration is the one selected at the
+    last budget, also where the number is of an earlier one.
     """
 
     method: str  # Key of `Sweep.methods`.
@@ -92,7 +94,7 @@ class Quantity:
             if getattr(self, name) is not None:
                 validation.text(name, getattr(self, name))
         has_columns = self.minus is None or self.metric is not None
-        validation.that(has_columns, "minus", self.minus, "a metric to take it off")
+        validation.require(has_columns, "minus", self.minus, "a metric to take it off")
         for name in ("at", "last"):
             validation.amount_or_none(name, getattr(self, name))
 
@@ -101,13 +103,13 @@ class Quantity:
 class Claim:
     """What a paper says, as a comparison that our own points can decide.
 
-    A method's name stands for what it attains: Quantity(method=name).
+    The name of a method stands for `Quantity(method=name)`, what it attains.
     """
 
     text: str  # One sentence.
     more: Quantity | str
     less: Quantity | str
-    are_equal: bool = False  # Whether it is that the two do not differ.
+    are_equal: bool = False  # Whether it says that the two do not differ.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a part of it is not of its type."""
@@ -116,9 +118,11 @@ class Claim:
             value = getattr(self, name)
             value = Quantity(method=value) if isinstance(value, str) else value
             is_quantity = isinstance(value, Quantity)
-            validation.that(is_quantity, name, value, "Quantity(…) or a method's name")
+            validation.require(
+                is_quantity, name, value, "Quantity(…) or a method's name"
+            )
             object.__setattr__(self, name, value)
-        validation.that(
+        validation.require(
             isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
         )
 
@@ -137,7 +141,7 @@ class Symbol:
     def __post_init__(self) -> None:
         """Raises ValueError for what is no text."""
         validation.text("symbol", self.text)
-        validation.that(
+        validation.require(
             isinstance(self.labels, Mapping), "labels", self.labels, _LABELS
         )
         for value, label in self.labels.items():
@@ -145,7 +149,7 @@ class Symbol:
 
     def shown(self, value: Any) -> str:
         """Writes a value: its label, or else itself."""
-        return self.labels.get(value, short(value))
+        return self.labels.get(value, formatting.short(value))
 
 
 def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
@@ -153,17 +157,12 @@ def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:
     return {f: s if isinstance(s, Symbol) else Symbol(s) for f, s in fields.items()}
 
 
-def short(value: Any) -> str:
-    """Writes a value as descriptions do: 0.0001 and 1e-05."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 _LABELS = "what is shown, by value, such as {'fomaml': 'True'}"
 
 
 def _check_symbols(name: str, value: Any) -> None:
     is_dict = isinstance(value, Mapping)
-    validation.that(
+    validation.require(
         is_dict, name, value, "a symbol by field, such as {'inner_steps': 'K'}"
     )
     validation.names(name, value)
@@ -174,14 +173,14 @@ def _check_symbols(name: str, value: Any) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PublishedBest:
-    """A published number to stand beside ours, of what was selected at a budget."""
+    """A published number of what was selected at a budget, to stand beside ours."""
 
     method: str  # As named in the sweep.
     budget: float
     mean: float
     deviation: float | None = None  # Over seeds.
     source: str
-    axis: str = "env_steps"  # That the budget is measured on.
+    axis: str = "env_steps"  # Axis of the budget.
     selected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By symbol.
 
 
@@ -199,9 +198,9 @@ class PublishedMeasure:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Published:
-    """Numbers of others that stand beside a sweep's own, where they compare.
+    """Published numbers that stand beside a sweep's own, where the two compare.
 
-    They do at one scale, and where all points have some values.
+    They compare at one scale, and where all points have some values.
     """
 
     best: tuple[PublishedBest, ...] = ()

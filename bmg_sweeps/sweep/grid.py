@@ -14,8 +14,7 @@ from bmg_sweeps import errors
 from bmg_sweeps.sweep import display, validation
 from bmg_sweeps.trainer.bindings import Values
 
-SCALES = ("smoke", "lite", "paper")
-MOST_POINTS = 100_000  # Of a sweep at a scale; the paper's largest grid has 7,250.
+MAX_POINTS = 100_000  # A scale has no more; the paper's largest grid has 7,250.
 
 
 def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
@@ -28,7 +27,7 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
         **axes: values by field name; the last axis varies fastest.
 
     Returns:
-        One dict for each combination. Concatenate results to add arms to a grid.
+        One dict for each combination. Results can be added, as arms of a grid.
 
     Raises:
         TypeError: an axis has no values to go through.
@@ -36,7 +35,7 @@ def product(**axes: Iterable[Any]) -> tuple[Values, ...]:
     """
     columns = {name: _axis(name, values) for name, values in axes.items()}
     number = math.prod(map(len, columns.values()))
-    validation.that(number <= MOST_POINTS, "number of points", number, _FEW_POINTS)
+    validation.require(number <= MAX_POINTS, "number of points", number, _FEW_POINTS)
     return tuple(
         dict(zip(columns, values, strict=True))
         for values in itertools.product(*columns.values())
@@ -50,8 +49,8 @@ def arm(values: Values, **axes: Iterable[Any]) -> tuple[Values, ...]:
     {'update_kind': 'bmg', 'target_steps': 7}
 
     Args:
-        values: that all of its points have.
-        **axes: as those of `product`.
+        values: values that all points of the arm have.
+        **axes: values by field name, as for `product`.
 
     Returns:
         One dict for each combination.
@@ -63,16 +62,16 @@ def arm(values: Values, **axes: Iterable[Any]) -> tuple[Values, ...]:
 
 
 def zipped(**axes: Iterable[Any]) -> tuple[Values, ...]:
-    """Pairs the values of the axes, the first of each with the first of the others.
+    """Pairs the values of the axes: the first with the first, and so on.
 
     >>> zipped(inner_steps=(1, 3), target_steps=(7, 5))
     ({'inner_steps': 1, 'target_steps': 7}, {'inner_steps': 3, 'target_steps': 5})
 
     Args:
-        **axes: values by field name, as many for each.
+        **axes: values by field name, the same number for each.
 
     Returns:
-        One dict for each place.
+        One dict for each tuple of values.
 
     Raises:
         TypeError: an axis has no values to go through.
@@ -93,24 +92,22 @@ class Scale:
     """A size of the sweep: its points, and how far each is trained."""
 
     points: tuple[Values, ...]
-    stop: Mapping[str, float]  # Amount by axis of progress; all must be reached.
-    budgets: Mapping[str, int | tuple[float, ...]] | None = None  # None is `select`'s.
+    stop: Mapping[str, float]  # Amounts by axis of progress; all must be reached.
+    # In place of the budgets of `select`, if any.
+    budgets: Mapping[str, int | tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value would not survive being written as gin."""
         rows = self.points
-        validation.that(isinstance(rows, tuple | list), "points", rows, _ROWS)
-        validation.that(
-            len(rows) <= MOST_POINTS, "number of points", len(rows), _FEW_POINTS
+        validation.require(isinstance(rows, tuple | list), "points", rows, _ROWS)
+        validation.require(
+            len(rows) <= MAX_POINTS, "number of points", len(rows), _FEW_POINTS
         )
-        for values in rows:
-            validation.names("a point", values)
-            for field, value in values.items():
-                validation.literal(field, value)
+        validation.points(rows)
         validation.names("stop", self.stop)
         for axis, amount in self.stop.items():
             is_amount = validation.is_amount(amount)
-            validation.that(is_amount, f"stop[{axis!r}]", amount, "a number above 0")
+            validation.require(is_amount, f"stop[{axis!r}]", amount, "a number above 0")
         if self.budgets is not None:
             validation.budgets(self.budgets)
 
@@ -121,8 +118,9 @@ class Select:
 
     metric: str  # Column of the rows that decides.
     mode: str  # "max" or "min".
-    budgets: Mapping[str, int | tuple[float, ...]]  # By axis of progress: n for 1/n …
-    # n/n of the stop rule, or the amounts. "hours" are those spent on training.
+    # By axis of progress: n for the n-th parts of the stop rule, or the amounts. The
+    # axis "hours" counts the time that is spent on training.
+    budgets: Mapping[str, int | tuple[float, ...]]
     test: str | None = None  # Column that is read once the choice is made.
     over: tuple[str, ...] = ("seed",)  # Fields that a score is averaged over.
 
@@ -138,8 +136,10 @@ class Select:
         validation.budgets(self.budgets)
         if not self.over:
             raise ValueError("over must name at least one field, such as 'seed'")
-        is_row = isinstance(self.over, tuple | list)
-        validation.that(is_row, "over", self.over, "names of fields, such as ('seed',)")
+        is_sequence = isinstance(self.over, tuple | list)
+        validation.require(
+            is_sequence, "over", self.over, "names of fields, such as ('seed',)"
+        )
         for field in self.over:
             validation.text("over", field)
 
@@ -153,7 +153,7 @@ class Select:
 class Method:
     """An arm of the comparison: how its points are known, and what tunes it."""
 
-    values: Values  # That all of its points have, and no other method's.
+    values: Values  # Values that all of its points have, and no other method's.
     tuned: Mapping[
         str, str | display.Symbol
     ]  # Fields that tell its configurations apart.
@@ -177,7 +177,7 @@ class Sweep:
 
     title: str
     trainer: str  # Module in trainers/, and file in gin/.
-    scales: Mapping[str, Scale]  # "smoke", "lite" and "paper".
+    scales: Mapping[str, Scale]  # By name, such as "smoke".
     select: Select
     methods: Mapping[str, Method]
     curves: tuple[
@@ -185,8 +185,8 @@ class Sweep:
     ] = ()  # None is one of the metric that decides.
     measures: tuple[display.Measure, ...] = ()
     claims: tuple[display.Claim, ...] = ()
-    shown: Mapping[str, str | display.Symbol] = dataclasses.field(default_factory=dict)
     # Fields that every table names beside its title, such as the data set.
+    shown: Mapping[str, str | display.Symbol] = dataclasses.field(default_factory=dict)
     published: display.Published | None = None  # Numbers of others to compare with.
 
     def __post_init__(self) -> None:
@@ -195,18 +195,17 @@ class Sweep:
             validation.text(name, getattr(self, name))
         validation.names("scales", self.scales)
         for name, scale in self.scales.items():
-            is_known = name in SCALES
-            validation.that(is_known, "scales", name, f"names from {', '.join(SCALES)}")
+            validation.file_name("scales", name)
             is_scale = isinstance(scale, Scale)
             form = "Scale(points, stop={…})"
-            validation.that(is_scale, f"scales[{name!r}]", scale, form)
+            validation.require(is_scale, f"scales[{name!r}]", scale, form)
         is_rule = isinstance(self.select, Select)
-        validation.that(is_rule, "select", self.select, "Select(…)")
+        validation.require(is_rule, "select", self.select, "Select(…)")
         validation.names("methods", self.methods)
         for name, method in self.methods.items():
             is_method = isinstance(method, Method)
             form = "Method(values, tuned={…})"
-            validation.that(is_method, f"methods[{name!r}]", method, form)
+            validation.require(is_method, f"methods[{name!r}]", method, form)
         form = "Curve(…) or Best(…)"
         validation.all_of("curves", self.curves, (display.Curve, display.Best), form)
         validation.all_of("measures", self.measures, display.Measure, "Measure(…)")
@@ -214,7 +213,7 @@ class Sweep:
         display._check_symbols("shown", self.shown)
         is_published = isinstance(self.published, display.Published | None)
         form = "Published(…)"
-        validation.that(is_published, "published", self.published, form)
+        validation.require(is_published, "published", self.published, form)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -227,7 +226,7 @@ def method_of(sweep: Sweep, values: Values) -> str:
     """Names the method that a point belongs to.
 
     Args:
-        sweep: whose methods are meant.
+        sweep: it has the methods.
         values: all values of the point.
 
     Returns:
@@ -243,7 +242,7 @@ def describe(sweep: Sweep, values: Values) -> str:
     """Writes what tells a configuration apart from others of its method.
 
     Args:
-        sweep: whose methods are meant.
+        sweep: it has the methods.
         values: all values of the configuration.
 
     Returns:
@@ -258,7 +257,7 @@ def name(sweep: Sweep, values: Values) -> str:
     """Names a configuration: its method, and what `describe` says of it.
 
     Args:
-        sweep: whose methods are meant.
+        sweep: it has the methods.
         values: all values of the configuration.
 
     Returns:
@@ -268,19 +267,21 @@ def name(sweep: Sweep, values: Values) -> str:
 
 
 _ROWS = "dicts of values by field, such as product(…) makes"
-_FEW_POINTS = f"at most {MOST_POINTS:,}"
+_FEW_POINTS = f"at most {MAX_POINTS:,}"
 
 
 def _axis(field: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """Reads the values of an axis; a string would be taken for its letters."""
+    """Reads the values of an axis; a string, which would be its letters, is refused."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         shown = errors.shown(values)
         raise TypeError(f"{field} = {shown}: expected its values, such as ({shown},)")
-    values = tuple(itertools.islice(values, MOST_POINTS + 1))
-    validation.that(len(values) <= MOST_POINTS, field, values, f"{_FEW_POINTS} values")
+    values = tuple(itertools.islice(values, MAX_POINTS + 1))
+    validation.require(
+        len(values) <= MAX_POINTS, field, values, f"{_FEW_POINTS} values"
+    )
     return values
 
 
 def _frozen(value: Any) -> Any:
-    """Points hold tuples where a sweep may have written lists."""
+    """Makes a tuple of a list: a sweep may have either, and points hold tuples."""
     return tuple(value) if isinstance(value, list) else value

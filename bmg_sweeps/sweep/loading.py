@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 import types
+from collections.abc import Iterable
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.sweep import grid
@@ -18,11 +19,16 @@ def sweep_names() -> list[str]:
     Returns:
         Names in alphabetical order, and numbers in theirs: figure_2 before figure_10.
     """
-    return sorted((path.stem for path in paths.SWEEPS.glob("*.py")), key=_in_numbers)
+    return in_order(path.stem for path in paths.SWEEPS.glob("*.py"))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sorts names by their words and numbers: figure_2 before figure_10."""
+    return sorted(names, key=_in_numbers)
 
 
 def _in_numbers(name: str) -> list[tuple[int, str]]:
-    """Splits a name into words and numbers, to be sorted by."""
+    """Splits a name into the words and numbers that it is sorted by."""
     parts = re.split(r"(\d+)", name)
     return [(int(part) if part.isdigit() else -1, part) for part in parts]
 
@@ -57,14 +63,15 @@ def load_sweep(name: str) -> grid.Sweep:
 def _executed(path: pathlib.Path) -> dict[str, object]:
     """Runs a sweep file and returns its names.
 
-    By path, and not by import: sweeps/ must not be a package (W&B imports a package of
-    that name), users keep sweeps anywhere, and no cache shall be left beside them.
+    The file is read and not imported. sweeps/ must not be a package, because W&B
+    imports a package of that name; users keep sweeps anywhere; and no cache shall be
+    left beside them.
     """
     module = types.ModuleType(f"sweep_{path.stem}")
     module.__file__ = str(path)
     try:
         code = compile(path.read_bytes(), str(path), "exec")
-        # A command's output is its own.
+        # What a file prints is not the output of a command.
         with contextlib.redirect_stdout(sys.stderr):
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:

@@ -35,7 +35,8 @@ class Point:
     def id(self) -> str:
         """Short hash of trainer and values; the name of the record.
 
-        A field that was added at the value that points had before does not count.
+        A field that was added later does not count where it has the value that points
+        had before.
         """
         values = {k: v for k, v in self.values.items() if not self._is_old(k, v)}
         text = json.dumps([self.trainer, values], sort_keys=True)
@@ -45,7 +46,7 @@ class Point:
     def structure(self) -> tuple[Any, ...]:
         """The values that shape the compiled program.
 
-        Two points share them where one program serves both.
+        One program serves all points of one structure.
         """
         static = [k for k, field in self.fields.items() if field.is_structure]
         return (self.trainer, *(self.values[k] for k in static))
@@ -86,7 +87,7 @@ def resolve(
     Args:
         trainer: name of a module in trainers/.
         values: what a sweep says of the point.
-        typed: gin lines from the command line, stronger than both.
+        typed: gin lines of the command line, which hold before both.
 
     Returns:
         The point, each value cast to its field's type: 0 and 0.0 are one point.
@@ -95,8 +96,19 @@ def resolve(
         UserError: there is no such trainer, a field is unknown or unbound, or a value
             is of the wrong type.
     """
-    fields = source.fields(trainer)
-    bound = source.gin_values(trainer) | values | bindings.typed(trainer, typed)
+    return resolve_all(trainer, [values], typed)[0]
+
+
+def resolve_all(
+    trainer: str, points: Iterable[Mapping[str, Any]], typed: tuple[str, ...] = ()
+) -> list[Point]:
+    """Resolves points as `resolve` does, and looks at the trainer's files only once."""
+    fields, bound = source.fields(trainer), source.gin_values(trainer)
+    stronger = bindings.typed(trainer, typed)
+    return [_resolved(trainer, fields, bound | v | stronger) for v in points]
+
+
+def _resolved(trainer: str, fields: Mapping[str, source.Field], bound: Values) -> Point:
     for name in bound:
         if name not in fields:
             raise errors.UserError(

@@ -1,40 +1,47 @@
 """Checks of what a sweep's file declares; each raises ValueError, in one line."""
 
 import ast
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors
 
-_MOST_BUDGETS = 1_000
+MAX_BUDGETS = 1_000
 
 
-def that(holds: bool, name: str, value: Any, expected: str) -> None:
-    """Refuses a value where something does not hold, saying what was expected."""
+def require(holds: bool, name: str, value: Any, expected: str) -> None:
+    """Raises ValueError with the value and what was expected, where that is not met."""
     if not holds:
         raise ValueError(f"{name} = {errors.shown(value)}: expected {expected}")
 
 
 def text(name: str, value: Any) -> None:
-    """Expects a line that shows something."""
+    """Requires text of one line that is not blank."""
     is_text = isinstance(value, str) and value.isprintable() and value.strip() != ""
-    that(is_text, name, value, "text of one line")
+    require(is_text, name, value, "text of one line")
+
+
+def file_name(name: str, value: Any) -> None:
+    """Requires text that can be part of a file's name."""
+    is_name = re.fullmatch(r"\w[\w.+-]*", value) is not None
+    require(is_name, name, value, "a name of letters, digits, '.', '+', '-' and '_'")
 
 
 def names(name: str, value: Any) -> None:
-    """Expects a dict whose keys are names."""
-    that(isinstance(value, Mapping), name, value, "a dict by name")
+    """Requires a dict whose keys are names."""
+    require(isinstance(value, Mapping), name, value, "a dict by name")
     for key in value:
-        that(isinstance(key, str), f"{name}, key", key, "a name")
+        require(isinstance(key, str), f"{name}, key", key, "a name")
 
 
 def all_of(name: str, value: Any, types: type | tuple[type, ...], form: str) -> None:
-    """Expects a row of values of some types, written in a form."""
-    is_row = isinstance(value, tuple | list) and all(
+    """Requires a tuple or a list whose items have one of some types."""
+    is_sequence = isinstance(value, tuple | list) and all(
         isinstance(one, types) for one in value
     )
-    that(is_row, name, value, f"a tuple of {form}")
+    require(is_sequence, name, value, f"a tuple of {form}")
 
 
 def is_amount(value: Any) -> bool:
@@ -44,12 +51,12 @@ def is_amount(value: Any) -> bool:
 
 
 def amount_or_none(name: str, value: Any) -> None:
-    """Expects an amount, or that none is said."""
-    that(value is None or is_amount(value), name, value, "a number above 0")
+    """Requires a number above 0, or None."""
+    require(value is None or is_amount(value), name, value, "a number above 0")
 
 
 def budgets(value: Any) -> None:
-    """Expects, for each axis, a number of parts or ascending amounts."""
+    """Requires, for each axis, a number of parts or ascending amounts."""
     names("budgets", value)
     if not value:
         raise ValueError("budgets must name at least one axis of progress")
@@ -58,12 +65,26 @@ def budgets(value: Any) -> None:
             raise ValueError(
                 f"budgets[{axis!r}] = {errors.shown(parts)}: expected how many "
                 f"parts the stop rule is divided into, or ascending amounts above "
-                f"0; at most {_MOST_BUDGETS:,}"
+                f"0; at most {MAX_BUDGETS:,}"
             )
 
 
+def points(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Requires dicts of literals by field.
+
+    Points of a grid share their values, so each value is looked at once.
+    """
+    checked: dict[int, Any] = {}  # By identity; kept, so that no other takes its place.
+    for values in rows:
+        names("a point", values)
+        for field, value in values.items():
+            if id(value) not in checked:
+                literal(field, value)
+                checked[id(value)] = value
+
+
 def literal(field: str, value: Any) -> None:
-    """Expects a value that gin would read back as it is."""
+    """Requires a value that gin reads back as it is."""
     is_small = type(value) is int and value.bit_length() < 64
     if is_small or type(value) in (str, bool):
         return  # Almost all are; grids have tens of thousands.
@@ -80,6 +101,8 @@ def literal(field: str, value: Any) -> None:
 
 def _are_budgets(parts: Any) -> bool:
     if isinstance(parts, int):
-        return 1 <= parts <= _MOST_BUDGETS and not isinstance(parts, bool)
-    is_row = isinstance(parts, tuple | list) and 0 < len(parts) <= _MOST_BUDGETS
-    return is_row and all(map(is_amount, parts)) and list(parts) == sorted(set(parts))
+        return 1 <= parts <= MAX_BUDGETS and not isinstance(parts, bool)
+    is_sequence = isinstance(parts, tuple | list) and 0 < len(parts) <= MAX_BUDGETS
+    return (
+        is_sequence and all(map(is_amount, parts)) and list(parts) == sorted(set(parts))
+    )

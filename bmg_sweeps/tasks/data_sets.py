@@ -1,13 +1,16 @@
 """Data sets of labeled images, by name.
 
-A data set is a module here with `source(folder)`, which finds it in the user's folder,
-and `STAND_IN`; the rest is common to all: `cache` decodes what is found, once.
+A data set is a module here with `source(folder)`, which finds it in the user's folder.
+The rest is common to all: `cache` decodes what is found, once.
 """
 
+import contextlib
+import contextvars
 import hashlib
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -35,12 +38,33 @@ class DataSet(NamedTuple):
     name: str
     splits: dict[str, Split]  # "train", "validation" and "test"; no class is in two.
     checksum: str  # Of all images and class names: equal for equal data.
-    stand_in: bool  # Whether it only stands in for a data set of the paper.
+
+
+_FOLDER: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "folder", default=None
+)
+
+
+@contextlib.contextmanager
+def in_folder(folder: str | None) -> Iterator[None]:
+    """Has data sets read from a folder while the context is open.
+
+    Args:
+        folder: where the user has them; None is what the environment names.
+
+    Yields:
+        Nothing.
+    """
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
 
 
 def user_folder() -> str | None:
     """Returns the folder that the user has named for data sets, if any."""
-    return os.environ.get(paths.DATA_VARIABLE)
+    return _FOLDER.get() or os.environ.get(paths.DATA_VARIABLE)
 
 
 def load(name: str, folder: str | os.PathLike | None) -> DataSet:
@@ -67,7 +91,6 @@ def load(name: str, folder: str | os.PathLike | None) -> DataSet:
         name,
         {split: Split(kept.images, kept.class_names) for split, kept in stored.items()},
         _checksum(stored),
-        module.STAND_IN,
     )
 
 

@@ -22,7 +22,6 @@ from bmg_sweeps.tasks import sources
 SIZE = 28  # Pixels along each side.
 NUM_IMAGES = 20  # Of a character.
 NUM_HELD_OUT = 60  # Characters in each of validation and test.
-STAND_IN = True
 FACES = (
     "DejaVuSans",
     "DejaVuSans-Bold",

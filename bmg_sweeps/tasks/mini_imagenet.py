@@ -27,7 +27,6 @@ from bmg_sweeps.tasks import mini_imagenet_forms as forms
 from bmg_sweeps.tasks import sources
 
 OWN_NAMES = ("miniimagenet",)
-STAND_IN = False
 
 
 class Expected(NamedTuple):

@@ -30,7 +30,6 @@ from bmg_sweeps.tasks import sources
 SIZE = 28  # Pixels along each side.
 ORIGINAL_SIZE = 105
 OWN_NAMES = ("omniglot", "omniglotpy")
-STAND_IN = False
 VALIDATION_ALPHABETS = (
     "Anglo-Saxon_Futhorc",
     "Armenian",

@@ -37,8 +37,7 @@ def main() -> None:
         with contextlib.suppress(OSError):  # The launch may be dead.
             print(line, file=answers, flush=True)
 
-    line = exporting.export(storage, **plan, tell=lambda: say(follow.ALIVE))
-    say(line)
+    say(exporting.export(storage, **plan, tell=lambda: say(follow.ALIVE)).line)
 
 
 def _follow(

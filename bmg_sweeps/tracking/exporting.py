@@ -3,9 +3,9 @@
 import pathlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from bmg_sweeps import errors
+from bmg_sweeps import errors, formatting
 from bmg_sweeps.records import files
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, runs, session, sweeps
@@ -17,6 +17,13 @@ PATIENCE_SECONDS = 60.0  # With another process that exports.
 _Outcome = Mapping[str, Any] | Exception
 
 
+class Exported(NamedTuple):
+    """What came of an export."""
+
+    line: str  # For the terminal.
+    has_failed: bool  # Whether a run that there should be was not written.
+
+
 def export(
     storage: files.Storage,
     chosen: Sequence[Chosen],
@@ -24,7 +31,7 @@ def export(
     *,
     with_sweeps: bool = True,
     tell: Callable[[], None] = lambda: None,
-) -> str:
+) -> Exported:
     """Makes the W&B runs of all points that have rows, or brings them up to date.
 
     Args:
@@ -35,25 +42,27 @@ def export(
         tell: is called whenever a run is written, or another process waited for.
 
     Returns:
-        One line for the terminal: how many runs are where, how to upload those that are
-        offline, how many failed and why the first did. W&B's troubles are told here and
-        never raised.
+        A line that says how many runs are where, how to upload those that are offline,
+        how many failed and why the first did; and whether any did. W&B's troubles are
+        told here and never raised.
     """
     if mode == "off":
-        return "W&B: off."
+        return Exported("W&B: off.", False)
     try:
         made = find(storage, chosen, with_sweeps)
         if not made:
-            return "W&B: no point has rows yet."
+            return Exported("W&B: no point has rows yet.", False)
         with session.opened():
             chosen_mode = session.choose_mode(mode)
             if chosen_mode == "off":
-                return "W&B: off, by your W&B settings."
+                return Exported("W&B: off, by your W&B settings.", False)
             with memory.lease(storage, PATIENCE_SECONDS, tell) as prolong:
                 outcomes = write(storage, made, (mode, chosen_mode), prolong, tell)
     except Exception as error:
-        return f"W&B: nothing exported ({errors.described(error)})."
-    return _closing_line(storage, len(made), outcomes)
+        line = f"W&B: nothing exported ({errors.described(error)})."
+        return Exported(line, True)
+    has_failed = any(isinstance(one, Exception) for one in outcomes)
+    return Exported(_closing_line(storage, len(made), outcomes), has_failed)
 
 
 def update(
@@ -171,19 +180,16 @@ def _closing_line(storage, number: int, outcomes: Sequence[_Outcome]) -> str:
     online = [one for one in made if one["mode"] == "online"]
     parts = []
     if online:
-        parts.append(f"{_count(len(online), 'online run')} at {online[-1]['url']}")
+        count = formatting.counted(len(online), "online run")
+        parts.append(f"{count} at {online[-1]['url']}")
     if len(made) > len(online):
         folder = _as_typed(memory.folder(storage))
-        count = _count(len(made) - len(online), "offline run")
+        count = formatting.counted(len(made) - len(online), "offline run")
         parts.append(f"{count}; upload with: (cd {folder} && wandb sync .)")
     if problems:
-        count = _count(number - len(outcomes) + len(problems), "run")
+        count = formatting.counted(number - len(outcomes) + len(problems), "run")
         parts.append(f"{count} not exported ({errors.described(problems[0])})")
     return "W&B: " + ("; ".join(parts) or "no point has rows yet.")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _as_typed(folder: pathlib.Path) -> str:

@@ -46,7 +46,7 @@ def runs(
     return [
         _describe(storage, points[i], records[i], uses[i])
         for i in uses
-        if records[i].manifest.get("rows") and not records[i].damage
+        if "rows" in records[i].objects and not records[i].damage
     ]
 
 
@@ -90,8 +90,8 @@ def _describe(storage, point, record, uses) -> Run:
     tags = {tag for one in uses for tag in tags_of(one)} | set(known.get("tags", ()))
     is_failed = status in ("failed", "diverged")
     end = {"status": status, "failure": _failure(record), "failed": int(is_failed)}
-    written = [record.manifest.get(table) for table in store.TABLES]
-    hashes = [table and table["sha256"] for table in written]
+    written = [record.objects.get(table) for table in store.TABLES]
+    hashes = [table and table.sha256 for table in written]
     words = ["run", shown_name(first), "--point", point.id, *first.choice.arguments()]
     return Run(
         id=point.id,
@@ -130,6 +130,7 @@ def _load(storage, record, axis: str, end: Mapping[str, Any]) -> Content | None:
 
 def _failure(record: store.Record) -> str:
     """Says why the last attempt ended early, without the name of the user's home."""
-    if not record.failure:
+    failure = record.failure
+    if not failure:
         return ""
-    return privacy.without_home("{kind}: {type}: {message}".format(**record.failure))
+    return privacy.scrubbed(f"{failure.kind}: {failure.type}: {failure.message}")

@@ -233,7 +233,7 @@ def _part(column: tables.Column, cell: tables.Cell, name: str) -> float | str | 
     """A number, or a text without the name of the user's home."""
     if isinstance(cell, str):
         is_first = name in ("", "mean", "estimate")
-        return privacy.without_home(cell) if is_first else None
+        return privacy.scrubbed(cell) if is_first else None
     if cell is None or isinstance(cell, int | float):
         return cell
     return getattr(cell, name) if name else tables.written(column, cell, True)

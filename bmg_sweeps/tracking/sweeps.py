@@ -12,6 +12,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.analysis.selection import Selection
@@ -44,7 +46,7 @@ def describe(
         budgets = selection.budgets(chosen.sweep.select, chosen.stop)
     except errors.UserError:
         return None
-    if not any(record.manifest.get("rows") for record in own):
+    if not any("rows" in record.objects for record in own):
         return None
     name, config = points.stem(chosen), _declaration(chosen, budgets)
     notes = _notes(chosen)
@@ -101,9 +103,10 @@ def _notes(chosen: Chosen) -> str:
 
 def _shown(record: store.Record) -> list[Any]:
     """Returns what the run shows of a record."""
-    tables = [record.manifest.get(table) for table in store.TABLES]
-    hashes = [table and table["sha256"] for table in tables]
-    return [record.id, hashes, record.progress, record.failure, record.damage]
+    tables = [record.objects.get(table) for table in store.TABLES]
+    hashes = [table and table.sha256 for table in tables]
+    failure = msgspec.to_builtins(record.failure)
+    return [record.id, hashes, record.progress, failure, record.damage]
 
 
 def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict:

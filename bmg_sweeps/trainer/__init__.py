@@ -1,5 +1,6 @@
-"""What a trainer is: its fields, read without importing it, and gin text.
+"""What a trainer is: the contract of its module, its fields and ranges, its gin text.
 
-May import `errors` and `paths` only, and neither JAX nor a trainer. Begin at `config`,
-which trainers import; `source` reads the same from their text.
+May import `errors` and `paths` only, and neither JAX nor a trainer. Begin at
+`contract`. Trainers import `config` and `ranges`; `source` reads a trainer's fields
+from its text, and `bindings` gin text.
 """

@@ -8,7 +8,7 @@ combination compiles once.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -39,45 +39,31 @@ def data(*, was: Any) -> Any:
 
 
 def require(
-    config: Any, fields: tuple[str, ...], holds: Callable[[Any], bool], expected: str
+    config: Any, field: str, holds: Callable[[Any], bool], expected: str
 ) -> None:
-    """Checks fields of a `Config`; trainers call it in `check`.
+    """Checks a field by the others; trainers call it in `check`.
+
+    What a field's own range is stands on its line, as `ranges` says.
 
     Args:
-        config: of one point, with plain Python values.
-        fields: names of the fields to look at.
-        holds: what each value must satisfy.
+        config: the point's values, as plain Python.
+        field: that is looked at.
+        holds: what its value must satisfy.
         expected: the same in words.
 
     Raises:
-        ValueError: a value does not; names field, value and what was expected.
+        ValueError: it does not; names field, value and what was expected.
     """
-    for field in fields:
-        value = getattr(config, field)
-        if not holds(value):
-            raise ValueError(f"{field} = {value!r}: expected {expected}")
-
-
-def require_choices(config: Any, choices: Mapping[str, Collection[str]]) -> None:
-    """Checks fields that name what is run.
-
-    Args:
-        config: of one point, with plain Python values.
-        choices: of each such field, the names it may have.
-
-    Raises:
-        ValueError: a value is none of them; as `require`.
-    """
-    for field, of_field in choices.items():
-        expected = f"one of {', '.join(of_field)}"
-        require(config, (field,), lambda v, of=of_field: v in of, expected)
+    value = getattr(config, field)
+    if not holds(value):
+        raise ValueError(f"{field} = {value!r}: expected {expected}")
 
 
 def require_unused(config: Any, unused: Mapping[str, Any], where: str) -> None:
     """Checks fields without effect, so that no two points run the same.
 
     Args:
-        config: of one point, with plain Python values.
+        config: the point's values, as plain Python.
         unused: of each such field, the value that it must have.
         where: when they are without effect.
 
@@ -86,4 +72,4 @@ def require_unused(config: Any, unused: Mapping[str, Any], where: str) -> None:
     """
     for field, value in unused.items():
         expected = f"{value!r}, where {where}"
-        require(config, (field,), lambda v, unused=value: v == unused, expected)
+        require(config, field, lambda v, unused=value: v == unused, expected)

@@ -6,10 +6,11 @@ import functools
 import os
 import pathlib
 import sys
-from typing import Any
+import typing
+from typing import Annotated, Any
 
 from bmg_sweeps import errors, paths
-from bmg_sweeps.trainer import bindings
+from bmg_sweeps.trainer import bindings, ranges
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,19 +80,26 @@ def _fields(path: pathlib.Path, modified: float) -> dict[str, Field]:
         raise errors.UserError(
             f"trainer file {path}: {errors.described(error)}"
         ) from error
+    aliases = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Config":
             return {
-                line.target.id: _field(path, line)
+                line.target.id: _field(path, line, aliases)
                 for line in node.body
                 if isinstance(line, ast.AnnAssign)
             }
     raise errors.UserError(f"trainer file {path}: expected a class Config")
 
 
-def _field(path: pathlib.Path, line: ast.AnnAssign) -> Field:
+def _field(
+    path: pathlib.Path, line: ast.AnnAssign, aliases: dict[str, ast.expr]
+) -> Field:
     """Reads one line of a `Config`."""
-    type_ = ast.unparse(line.annotation)
+    type_ = _type(line.annotation, aliases)
     if not isinstance(line.value, ast.Call):
         return Field(type_, is_structure=False)
     is_structure = ast.unparse(line.value.func).endswith("structure")
@@ -101,6 +109,24 @@ def _field(path: pathlib.Path, line: ast.AnnAssign) -> Field:
             name = f"trainer file {path}, line {line.lineno}, {line.target.id}: was"
             was = cast(name, type_, _literal(name, keyword.value))
     return Field(type_, is_structure, was)
+
+
+def _type(annotation: ast.expr, aliases: dict[str, ast.expr]) -> str:
+    """Reads an annotation; of Annotated[int, Ge(1)] and its aliases the type is int."""
+    if isinstance(annotation, ast.Subscript):
+        if _last_name(annotation.value) == "Annotated":
+            return _type(annotation.slice.elts[0], aliases)
+    elif (name := _last_name(annotation)) in aliases:
+        return _type(aliases[name], {})
+    elif typing.get_origin(vars(ranges).get(name)) is Annotated:
+        origin = vars(ranges)[name].__origin__
+        return origin.__name__ if isinstance(origin, type) else str(origin)
+    return ast.unparse(annotation)
+
+
+def _last_name(node: ast.expr) -> str:
+    """Reads typing.Annotated as Annotated."""
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _literal(name: str, node: ast.expr) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bmg_sweeps.analysis import readings, selection
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -16,8 +16,8 @@ METHODS = {
     "A": grid.Method({"kind": "a"}, tuned={"rate": "rate"}),
     "B": grid.Method({"kind": "b"}, tuned={"rate": "rate"}),
 }
-FAILURE = {"type": "ValueError", "message": "no", "frames": [], "tries": 2}
-FAILED, DIVERGED = FAILURE | {"kind": "failed"}, FAILURE | {"kind": "diverged"}
+FAILED = manifests.Failure("failed", 2, "ValueError", "no")
+DIVERGED = manifests.Failure("diverged", 2, "ValueError", "no")
 
 
 def sweep(mode="max", over=("seed",)):

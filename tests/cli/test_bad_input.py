@@ -12,15 +12,18 @@ import pathlib
 import pickle
 from typing import NamedTuple
 
+import forged
 import pytest
 import toy_checkout
 
-from bmg_sweeps import __main__, paths
+from bmg_sweeps import __main__, formatting, paths
 from bmg_sweeps.records import encoding, manifests, store
 from bmg_sweeps.running import binding
-from bmg_sweeps.sweep import point
+from bmg_sweeps.sweep import choices, point
 
 TRAINER = "two_colors_actor_critic"
+FIGURE_2 = choices.choose("figure_2", choices.Choice())
+NUM_POINTS, STOP = len(FIGURE_2.points), formatting.amounts(FIGURE_2.stop)
 
 
 class Case(NamedTuple):
@@ -132,7 +135,7 @@ FLAGS = {
         ["--budget", "given twice; expected once"],
     ),
     "a budget that nothing has reached": Case(
-        ["best", "figure_2"], ["budget env_steps=400_000", "expected at most 0"]
+        ["best", "figure_2"], [f"budget {STOP}", "expected at most 0"]
     ),
     "no CPU": launched("--cpus", "0", ["--cpus", "'0'", "a whole number above 0"]),
     "CPUs and a half": launched("--cpus", "1.5", ["--cpus", "'1.5'", "whole number"]),
@@ -149,7 +152,9 @@ FLAGS = {
         "--pack", "4", "--stop", "hours=1", ["--pack 4", "expected 1", "hours"]
     ),
     "an empty address": launched("--address", "", ["--address", "''", "HOST:PORT"]),
-    "an unknown scale": launched("--scale", "huge", ["--scale", "'huge'", "smoke"]),
+    "an unknown scale": launched(
+        "--scale", "huge", ["--scale huge", "figure_2 has smoke, lite, paper"]
+    ),
     "an unknown mode of W&B": launched(
         "--wandb", "maybe", ["--wandb", "'maybe'", "off"]
     ),
@@ -163,10 +168,12 @@ FLAGS = {
         ["show", "figure_2", "--point", "zz"], ["--point zz", "one point", "0 match"]
     ),
     "an ambiguous point": Case(
-        ["run", "figure_2", "--point", ""], ["--point", "one point", "12 match"]
+        ["run", "figure_2", "--point", ""],
+        ["--point", "one point", f"{NUM_POINTS} match"],
     ),
     "an empty point": Case(
-        ["show", "figure_2", "--point", ""], ["--point", "one point", "12 match"]
+        ["show", "figure_2", "--point", ""],
+        ["--point", "one point", f"{NUM_POINTS} match"],
     ),
     "a point that would escape": Case(
         ["run", "figure_2", "--point", "../x"], ["--point ../x", "0 match"]
@@ -180,7 +187,7 @@ FLAGS = {
     "a name of 5,000 letters": Case(["show", "a" * 5000], ["no such sweep", "aa … aa"]),
     "a sweep file that is missing": Case(["show", "no.py"], ["'no.py'", "figure_2"]),
 }
-# Fields that the trainer's own check refuses, in a process of its own.
+# What the trainer's own check refuses, in a process of its own.
 REFUSED = {
     "a target that is too long": gin(
         "{}.target_steps = 626", "target_steps = 626", "at most 625"
@@ -339,8 +346,8 @@ FILES = {
     },
     "no stop": written("scales['smoke'].stop = {}", "at least one", stop="{}"),
     "a stop without an axis": written("stop = 10", "a dict by name", stop="10"),
-    "an unknown scale": written(
-        "'huge'", "smoke, lite, paper", scales="{'huge': Scale((), stop={})}"
+    "a scale that is no name": written(
+        "scales = '../x'", "a name of letters", scales="{'../x': Scale((), stop={})}"
     ),
     "a scale that is none": written(
         "scales['smoke'] = 3", "Scale(points", scales="{'smoke': 3}"
@@ -513,6 +520,38 @@ FILES = {
     ),
 }
 
+NAMED = {
+    f"{part} that the trainer lacks": Case(
+        ["launch", "mine.py", "--dry-run"], ["mine.py", *fragments], written(**of).sweep
+    )
+    for part, of, fragments in (
+        (
+            "a metric",
+            {"select": select("'tot_reward'")},
+            ["select.metric", "no column 'tot_reward'", "did you mean total_reward?"],
+        ),
+        (
+            "a measure",
+            {"more": "measures=(Measure(metric='loss', label='l'),),"},
+            ["measures", "no column 'loss'; "],
+        ),
+        (
+            "an axis",
+            {
+                "stop": "{'env_step': 10_000}",
+                "select": select(budgets="{'env_step': 1}"),
+            },
+            ["stop", "no axis 'env_step'; did you mean env_steps?"],
+        ),
+    )
+} | {
+    "a metric that the trainer of a point lacks": Case(
+        ["run", "mine.py", "--point", ""],
+        ["mine.py", "select.metric", "did you mean total_reward?"],
+        written(select=select("'total_rewards'")).sweep,
+    )
+}
+
 TOY = """
 class Config:
     seed: int
@@ -589,7 +628,7 @@ CASES = {
     f"{group}: {name}": case
     for group, cases in {
         "flag": FLAGS,
-        "check": REFUSED,
+        "check": REFUSED | NAMED,
         "sweep": FILES,
         "trainer": TRAINERS,
         "storage": STORAGES,
@@ -672,10 +711,10 @@ def test_the_table_is_long_and_its_inputs_differ():
 
 def test_nothing_typed_names_the_commands(here, capsys):
     """The shortest command line there is."""
-    with pytest.raises(SystemExit) as exit_:
-        __main__.main([])
-    assert exit_.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert __main__.main([]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert "list, show, launch, run, status" in errors
 
 
 def test_what_a_sweep_prints_is_not_the_commands_output(here, capsys):
@@ -699,7 +738,7 @@ def test_points_that_are_declared_twice_are_there_once(here, capsys):
 def test_a_huge_grid_is_no_mistake(here, capsys):
     """5,000 points are listed in a second or two."""
     (here / "mine.py").write_text(written(points="product(seed=range(5000))").sweep)
-    assert "5000 points: 5000 missing" in main(capsys, "show", "mine.py")[1]
+    assert "5,000 points: 5,000 missing" in main(capsys, "show", "mine.py")[1]
 
 
 ONE = point.resolve(TRAINER, {"seed": 0})  # The point of `written()`.
@@ -734,7 +773,7 @@ def commit(progress=0, **fields):
     """Makes a record with a manifest of the right form."""
     made = {"attempt": 1, "lease": None, "progress": {"env_steps": progress}}
     made |= {"provenance": {}, "failure": None} | fields
-    return manifest(manifests.dump(made))
+    return manifest(forged.manifest(made))
 
 
 def failure(**changed):
@@ -764,11 +803,11 @@ RECORDS = {
     "another attempt": (manifest('{"attempt": 2}'), "expected attempt 1"),
     "progress in words": (
         manifest('{"attempt": 1, "progress": {"env_steps": "all"}}'),
-        "progress is malformed",
+        "progress[...]: expected `int | float`, got `str`",
     ),
     "an object elsewhere": (
         commit(rows={"name": "../../secret", "bytes": 6, "sha256": ""}),
-        "rows is malformed",
+        "rows.name: expected such as rows-0001-000001.json.gz, got '../../secret'",
     ),
     "a manifest that is a folder": (
         lambda folder: (folder / "manifest-0001.json").mkdir(),

@@ -9,9 +9,12 @@ import pytest
 
 from bmg_sweeps import __main__, paths
 from bmg_sweeps.records import attempts, files, store
-from bmg_sweeps.sweep import choices
+from bmg_sweeps.sweep import choices, grid
 
 TRAINER = "two_colors_actor_critic"
+FIGURE_2 = choices.choose("figure_2", choices.Choice())
+NUM_POINTS, STOP = len(FIGURE_2.points), FIGURE_2.stop["env_steps"]
+SEEDS = {p.values["seed"] for p in FIGURE_2.points}
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def assert_one_line(result, *fragments):
         (["launch", "figure_2", "--where", "discont=1"], ["discont", "discount?"]),
         (["launch", "figure_2", "--where", "discount"], ["'discount'", "NAME=VALUE"]),
         (["launch", "figure_2", "--where", "seed=77"], ["no point is left", "seed=77"]),
-        (["launch", "figure_2", "--scale", "huge"], ["huge", "smoke"]),
+        (["launch", "figure_2", "--scale", "huge"], ["huge", "smoke, lite, paper"]),
         (["launch", "figure_2", "--seeds", "3-1"], ["3-1", "0-4"]),
         (["launch", "figure_2", "--seeds", "-1"], ["--seeds"]),
         (["launch", "figure_2", "--stop", "frames=10"], ["frames", "env_steps"]),
@@ -81,8 +84,8 @@ def assert_one_line(result, *fragments):
         (["launch"], ["sweep"]),
         (["fly"], ["fly", "launch"]),
         (["show", "figure_2", "--point", "zzz"], ["zzz", "0 match"]),
-        (["run", "figure_2", "--point", ""], ["12 match"]),
-        (["best", "figure_2"], ["env_steps=400_000", "at most 0"]),
+        (["run", "figure_2", "--point", ""], [f"{NUM_POINTS} match"]),
+        (["best", "figure_2"], [f"env_steps={STOP:_}", "at most 0"]),
         (["best", "figure_2", "--budget", "env_steps=9e9"], ["at most 0"]),
         (["best", "figure_2", "--budget", "frames=1"], ["frames=1", "env_steps"]),
         (["rerun", "figure_2"], ["--seeds"]),
@@ -184,15 +187,15 @@ def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, sto
     runs = files.open_storage(storage)
     key = chosen.points[0].trainer, chosen.points[0].id
     attempts.begin(runs, store.read(runs, *key)).commit(
-        progress={"env_steps": 400_000},
-        rows={"env_steps": [400_000], "total_reward": [1.0]},
+        progress={"env_steps": STOP},
+        rows={"env_steps": [STOP], "total_reward": [1.0]},
         release=True,
     )
     assert "1 done" in command("status", "figure_2")[1]
     path = next(pathlib.Path(runs.path(*key)).glob("rows-*"))
     path.write_bytes(path.read_bytes()[:-3])
     _, output, _ = command("status", "figure_2")
-    assert "12 missing" in output
+    assert f"{NUM_POINTS} missing" in output
     assert key[1] in output
     assert path.name in output
 
@@ -200,6 +203,34 @@ def test_a_damaged_record_is_named_by_status_and_counted_as_missing(command, sto
 def test_a_traceback_is_shown_only_on_request(command):
     """--debug is for those who look for the cause in the code."""
     assert "Traceback" in command("show", "nosuch", "--debug")[2]
+    assert "Traceback" not in command("show", "nosuch")[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (RuntimeError("no\nway"), 1, "error: RuntimeError: no (--debug shows where)"),
+        (KeyboardInterrupt(), 130, "error: interrupted; the same command goes on"),
+    ],
+)
+def test_what_is_no_mistake_of_the_users_is_one_line_too(
+    command, monkeypatch, error, status, line
+):
+    """The program's own mistakes, and Ctrl-C; with --debug, where they arose."""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("bmg_sweeps.launching.planning.plan", fail)
+    found, _, errors = command("status", "figure_2")
+    assert found == status
+    assert errors.startswith(line)
+    assert errors.count("\n") == 1
+    if status == 130:
+        assert "Traceback" in command("status", "figure_2", "--debug")[2]
+    else:
+        with pytest.raises(type(error)):
+            command("status", "figure_2", "--debug")
 
 
 def test_best_as_json_is_json(command, storage):
@@ -208,14 +239,16 @@ def test_best_as_json_is_json(command, storage):
     runs = files.open_storage(storage)
     for one in chosen.points:
         attempts.begin(runs, store.read(runs, one.trainer, one.id)).commit(
-            progress={"env_steps": 400_000},
-            rows={"env_steps": [400_000], "total_reward": [float(one.values["seed"])]},
+            progress={"env_steps": STOP},
+            rows={"env_steps": [STOP], "total_reward": [float(one.values["seed"])]},
             release=True,
         )
     found = json.loads(command("best", "figure_2", "--format", "json")[1])
-    assert [one["method"] for one in found] == list(chosen.sweep.methods)
-    assert {one["mean"] for one in found} == {0.5}
-    assert all(len(one["points"]) == 2 for one in found)
+    there = {grid.method_of(chosen.sweep, p.values) for p in chosen.points}
+    expected = [name for name in chosen.sweep.methods if name in there]
+    assert [one["method"] for one in found] == expected
+    assert {one["mean"] for one in found} == {sum(SEEDS) / len(SEEDS)}
+    assert all(len(one["points"]) == len(SEEDS) for one in found)
 
 
 def test_the_command_is_a_module(storage):

@@ -48,7 +48,7 @@ def records(folder, storage):
     keys = [("toy_trainer", path.name) for path in there]
     opened = files.open_storage(str(folder / storage))
     found = {}
-    for i, record in store.scan(opened, keys, whole=True).items():
+    for i, record in store.scan(opened, keys, verify=True).items():
         rows = store.rows(opened, record)
         rows.pop("training_seconds", None)
         status = store.status(record, {"env_steps": ENV_STEPS})
@@ -185,7 +185,7 @@ def test_two_launches_at_once_share_the_work(checkout, undisturbed, seed):
     assert_undisturbed(records(checkout, storage), undisturbed)
     opened = files.open_storage(str(checkout / storage))
     for i in undisturbed:
-        assert store.read(opened, "toy_trainer", i).manifest["attempt"] == 1
+        assert store.read(opened, "toy_trainer", i).manifest.attempt == 1
 
 
 def test_a_launch_outlives_its_nodes(checkout, undisturbed, monkeypatch):

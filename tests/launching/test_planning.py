@@ -6,7 +6,7 @@ import pytest
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.launching import planning, revision
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading, point
 
 TRAINER = """
@@ -39,7 +39,10 @@ SWEEP = Sweep(
     methods={},
 )
 """
-FAILURE = {"type": "ValueError", "message": "no", "frames": []}
+
+
+def failure(kind, tries):
+    return manifests.Failure(kind, tries, "ValueError", "no")
 
 
 @pytest.fixture
@@ -91,15 +94,14 @@ def record(storage, p, steps, release=True, **keywords):
 @pytest.mark.parametrize(
     ("scale", "num_points", "most_structures"),
     [
-        # 2 seeds of 2 fixed weights, of K = 7 without and with entropy, and of two BMG.
-        ("smoke", 2 * (2 + 1 + 1 + 1 + 1), 4),
+        ("smoke", 2 * (2 + 1), 2),  # 2 seeds of 2 fixed weights, and of BMG.
         # Fixed: 5 weights. MG: 5 K, without and with entropy. BMG: 3 K · 6 L. Here:
         ("lite", 3 * (5 + 5 + 5 + 3 * 6), 24),  # 3 seeds, 1 rate;
         ("paper", 50 * (5 + 5 * 5 + 5 * 5 + 3 * 6 * 5), 24),  # 50 seeds, 5 rates.
     ],
 )
 def test_figure_2_has_as_many_points_as_its_arms(scale, num_points, most_structures):
-    """12, 99 and 7250, each once; fixed weights share a program, as the rates do."""
+    """6, 99 and 7250, each once; fixed weights share a program, as the rates do."""
     chosen = choices.choose("figure_2", choices.Choice(scale=scale))
     assert len(chosen.points) == num_points == len({p.id for p in chosen.points})
     assert len({p.structure for p in chosen.points}) <= most_structures
@@ -244,10 +246,10 @@ def test_a_stop_rule_replaces_the_sweep_s(toy, stop):
         (120, {}, "done"),
         (99, {}, "missing"),  # Interrupted.
         (99, {"release": False}, "running"),  # By this very process.
-        (0, {"failure": FAILURE | {"kind": "failed", "tries": 1}}, "missing"),
-        (0, {"failure": FAILURE | {"kind": "failed", "tries": store.TRIES}}, "failed"),
-        (50, {"failure": FAILURE | {"kind": "diverged", "tries": 1}}, "diverged"),
-        (100, {"failure": FAILURE | {"kind": "diverged", "tries": 1}}, "done"),
+        (0, {"failure": failure("failed", 1)}, "missing"),
+        (0, {"failure": failure("failed", store.TRIES)}, "failed"),
+        (50, {"failure": failure("diverged", 1)}, "diverged"),
+        (100, {"failure": failure("diverged", 1)}, "done"),
     ],
 )
 @pytest.mark.parametrize("retry", [False, True])
@@ -266,9 +268,8 @@ def test_a_plan_runs_what_is_missing(storage, toy, steps, keywords, status, retr
 def test_a_point_that_diverged_under_other_code_is_missing(storage, toy):
     """The trainer was edited since, which may have mended it."""
     p = toy_point()
-    failure = FAILURE | {"kind": "diverged", "tries": 1}
     code = {"code": revision.fingerprint()}
-    record(storage, p, 50, failure=failure, provenance=code)
+    record(storage, p, 50, failure=failure("diverged", 1), provenance=code)
     chosen = chosen_of(p, stop=100)
     assert planning.plan(storage, [chosen]).counts() == {"diverged": 1}
     (toy / "toy.py").write_text(TRAINER + "# Mended.\n")
@@ -291,12 +292,12 @@ def test_a_plan_counts_its_points_by_status(storage, toy):
     points = [toy_point(seed=seed) for seed in range(5)]
     record(storage, points[0], 100)
     record(storage, points[1], 100)
-    record(storage, points[2], 0, failure=FAILURE | {"kind": "failed", "tries": 2})
+    record(storage, points[2], 0, failure=failure("failed", 2))
     record(
         storage,
         points[3],
         50,
-        failure=FAILURE | {"kind": "diverged", "tries": 1},
+        failure=failure("diverged", 1),
         provenance={"code": revision.fingerprint()},
     )
     plan = planning.plan(storage, [chosen_of(*points, stop=100)])

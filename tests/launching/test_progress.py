@@ -8,7 +8,7 @@ import rich.console
 
 from bmg_sweeps.analysis import readings
 from bmg_sweeps.launching import planning, progress
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -51,7 +51,7 @@ def test_points_are_counted_by_where_they_stand(storage):
     shown, *_ = view(storage)
     commit(storage, POINTS[0], [50, 100], [1, 2])
     commit(storage, POINTS[1], [50], [1])
-    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    failure = manifests.Failure("failed", tries=2, type="E")
     commit(storage, POINTS[2], [50], [1], failure)
     shown._read()
     cells = dict(shown._cells())
@@ -60,6 +60,42 @@ def test_points_are_counted_by_where_they_stand(storage):
         "done": "1", "running": "0", "missing": "2", "failed": "1", "diverged": "0"
     }  # fmt: skip
     assert {"points per hour", "left"} <= cells.keys()
+
+
+def test_nothing_is_left_once_all_points_are_over(storage):
+    """Also where some have failed, which will not be trained to their end."""
+    shown, *_ = view(storage)
+    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    commit(storage, POINTS[0], [50], [1], failure)
+    for p in POINTS[1:]:
+        commit(storage, p, [50, 100], [1, 2])
+    shown._read()
+    cells = dict(shown._cells())
+    assert (cells["done"], cells["failed"]) == ("3", "1")
+    assert "points per hour" in cells
+    assert "left" not in cells
+
+
+def test_a_point_that_is_tried_again_is_missing_until_it_begins(storage):
+    """Its record says that it has failed, from before; then it is done after all."""
+    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    commit(storage, POINTS[0], [50], [1], failure)
+    chosen = choices.Chosen("toy", SWEEP, POINTS, STOP)
+    plan = planning.plan(storage, [chosen], retry=True)
+    shown = progress._View(storage, plan, [chosen])
+    assert dict(shown._cells())["missing"] == "4"
+    commit(storage, POINTS[0], [50, 100], [1, 2])
+    shown._read()
+    cells = dict(shown._cells())
+    assert (cells["done"], cells["failed"], cells["missing"]) == ("1", "0", "3")
+
+
+def test_a_point_that_runs_elsewhere_is_running(storage):
+    """Also while it commits nothing."""
+    attempts.begin(storage, store.read(storage, "toy", POINTS[0].id))
+    shown, *_ = view(storage)
+    cells = dict(shown._cells())
+    assert (cells["running"], cells["missing"]) == ("1", "3")
 
 
 def test_the_best_so_far_is_of_the_furthest_budget_that_any_has_completed(storage):

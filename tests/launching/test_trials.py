@@ -8,7 +8,7 @@ import pytest
 from ray import cloudpickle
 
 from bmg_sweeps.launching import cluster, planning, trials
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.trainer.source import Field
 
@@ -23,9 +23,9 @@ def point(steps, seed):
     return Point("toy", {"steps": steps, "seed": seed}, FIELDS)
 
 
-def make(points, records=None, pack=None, gpus=0.0, places=2):
+def make(points, records=None, pack=None, gpus=0.0, slots=2):
     """The trials of some points, by the seeds in each."""
-    records = {p.id: store.Record("toy", p.id, {}) for p in points} | (records or {})
+    records = {p.id: store.Record("toy", p.id) for p in points} | (records or {})
     plan = planning.Plan(
         stops={p.id: STOP for p in points},
         points=tuple(points),
@@ -43,7 +43,7 @@ def make(points, records=None, pack=None, gpus=0.0, places=2):
         retry=False,
         provenance={},
     )
-    return trials._tasks(made, points, places)
+    return trials._tasks(made, points, slots)
 
 
 def named(tasks, points):
@@ -66,31 +66,33 @@ def test_on_cpus_each_point_is_a_trial():
 def test_a_pack_holds_points_of_one_structure_only():
     """Five of one and two of another, three at a time."""
     points = [point(1, seed) for seed in range(5)] + [point(2, seed) for seed in (0, 1)]
-    tasks = make(points, pack=3, places=1)
+    tasks = make(points, pack=3, slots=1)
     assert named(tasks, points) == [(1, [0, 1, 2]), (1, [3, 4]), (2, [0, 1])]
 
 
-def test_on_a_gpu_the_device_decides_and_every_place_gets_some():
-    """Ten points on two places are five each, the width left open."""
+def test_on_a_gpu_the_device_decides_and_every_slot_gets_some():
+    """Ten points in two slots are five each, the width left open."""
     points = [point(1, seed) for seed in range(10)]
     tasks = make(points, gpus=1.0)
     assert [len(task["stops"]) for task in tasks] == [5, 5]
     assert {task["pack"] for task in tasks} == {None}
     many = make([point(1, seed) for seed in range(1000)], gpus=1.0)
-    assert max(len(task["stops"]) for task in many) == trials._LARGEST_PACK
+    assert max(len(task["stops"]) for task in many) == trials.MAX_PACK
 
 
 def test_points_that_go_on_keep_their_width():
     """Two were in a pack of four, one is new: they are not put together."""
     points = [point(1, seed) for seed in range(3)]
-    before = {"progress": STOP, "provenance": {"pack_width": 4}}
+    before = manifests.Manifest(
+        progress=STOP, provenance=manifests.Provenance(pack_width=4)
+    )
     records = {p.id: store.Record("toy", p.id, before) for p in points[:2]}
-    tasks = make(points, records, pack=1, places=1)
+    tasks = make(points, records, pack=1, slots=1)
     found = [(len(task["stops"]), task["pack"]) for task in tasks]
     assert found == [(2, 4), (1, 1)]
 
 
-def test_two_places_compile_different_structures_at_the_same_time():
+def test_two_slots_compile_different_structures_at_the_same_time():
     """Each takes the next trial: the first two are of different structures."""
     points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
     order = [steps for steps, _ in named(make(points), points)]
@@ -157,11 +159,11 @@ def test_a_stop_waits_for_what_runs_and_for_nothing_else():
         ([], 1, 0, 0),
     ],
 )
-def test_places_are_counted_node_by_node(nodes, cpus, gpus, expected):
+def test_slots_are_counted_node_by_node(nodes, cpus, gpus, expected):
     """A trial does not spread over nodes; ten tenths of a GPU are one."""
     nodes = [{"Resources": resources} for resources in nodes]
     resources = cluster.Resources(cpus=cpus, gpus=gpus)
-    assert cluster._places(nodes, resources) == expected
+    assert cluster._count_slots(nodes, resources) == expected
 
 
 def test_the_folder_of_ray_is_closed_to_others():
@@ -182,7 +184,7 @@ def test_a_point_that_died_alone_has_failed(storage, left_pack):
     trials._fail(storage, task, p.id, "no memory")
     record = store.read(storage, "toy", p.id)
     assert store.status(record, STOP) == "failed"
-    assert record.failure["message"] == "no memory"
+    assert record.failure.message == "no memory"
 
 
 def test_points_of_a_pack_that_died_go_on_alone(storage):

@@ -212,7 +212,7 @@ def test_a_point_trains_stops_and_goes_on_to_the_same_bits_as_on_a_disk(
     assert status == "missing"
     assert toy_points.read(storage, "a").progress["env_steps"] == 20
     assert toy_points.run(storage, "a") == "done"
-    assert toy_points.read(storage, "a").manifest["attempt"] == 2
+    assert toy_points.read(storage, "a").manifest.attempt == 2
     found = toy_points.outcome(storage, "a")
     assert toy_points.is_once(found[1])
     assert toy_points.is_same(toy_points.outcome(disk, "a"), found)

@@ -89,7 +89,7 @@ def test_old_points_are_done(storage, monkeypatch, sweep):
     """Their ids are the same, their objects are whole, and nothing is to be run."""
     chosen = choose(monkeypatch, sweep)
     assert [p.id for p in chosen.points] == IDS[sweep.trainer]
-    plan = planning.plan(storage, [chosen], whole=True)
+    plan = planning.plan(storage, [chosen], verify=True)
     assert plan.counts() == {"done": 2}
     assert plan.to_run == ()
 

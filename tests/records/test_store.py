@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zipfile
 
+import forged
 import numpy as np
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_commit_is_read_back_as_it_was_written(storage):
     np.testing.assert_array_equal(state[1], np.array(20), strict=True)
     assert store.rows(storage, record) == ROWS
     assert record.progress == {"env_steps": 20}
-    assert record.provenance == {"device": "cpu"}
+    assert record.provenance.as_dict() == {"device": "cpu"}
     assert record.damage is None
 
 
@@ -206,7 +207,7 @@ def test_the_lease_of_a_dead_process_does_not_bind(storage):
     )
     subprocess.run([sys.executable, "-c", code, storage.root], check=True, timeout=60)
     record = store.read(storage, *KEY)
-    assert record.manifest["lease"]["expires"] > attempts.time.time()
+    assert record.manifest.lease.expires > attempts.time.time()
     assert store.status(record, STOP) == "missing"
     commit(begin(storage))
 
@@ -313,7 +314,7 @@ def test_a_damaged_object_costs_one_commit(storage, part, harm):
     assert len(record.fallback.splitlines()) == 1
     assert record.damage is None
     assert record.progress == {"env_steps": 20}
-    assert record.provenance == {"code": "abc"}
+    assert record.provenance.as_dict() == {"code": "abc"}
     assert store.status(record, STOP) == "missing"
     again = attempts.begin(storage, record)
     again.commit(provenance={})
@@ -340,11 +341,11 @@ def test_damage_to_the_commit_before_as_well_begins_the_point_anew(storage):
 
 
 def test_a_flipped_bit_in_a_table_of_a_done_point_is_found_by_verifying(storage):
-    """The cheap look sees names and sizes; the scan of a launch looks whole."""
+    """The cheap look sees names and sizes; the scan of a launch reads the tables."""
     commit(begin(storage), steps=100, release=True)
     flip(the(storage, "rows-*"))
-    for whole, expected in ((False, "done"), (True, "missing")):
-        record = store.scan(storage, [KEY], whole)[KEY[1]]
+    for verify, expected in ((False, "done"), (True, "missing")):
+        record = store.scan(storage, [KEY], verify)[KEY[1]]
         assert store.status(record, STOP) == expected
 
 
@@ -475,7 +476,7 @@ def test_a_malformed_manifest_is_damage_of_one_line(storage, text):
     commit(begin(storage), release=True)
     pathlib.Path(storage.path(*KEY[:1], "secret")).write_text("secret")
     if isinstance(text, dict):
-        text = manifests.dump({"attempt": 1} | text)
+        text = forged.manifest({"attempt": 1} | text)
     data = text if isinstance(text, bytes) else text.encode()
     pathlib.Path(storage.path(*KEY, MANIFEST)).write_bytes(data)
     record = store.read(storage, *KEY)
@@ -492,9 +493,11 @@ def test_a_malformed_manifest_is_damage_of_one_line(storage, text):
 def test_a_manifest_that_is_too_large_is_not_even_read(storage, monkeypatch):
     """Its size shows in the listing."""
     commit(begin(storage), release=True)
-    monkeypatch.setattr(manifests, "MOST_BYTES", 100)
+    monkeypatch.setattr(manifests, "MAX_BYTES", 100)
     monkeypatch.setattr(files.Storage, "read", None)
-    assert store.read(storage, *KEY).damage.startswith(f"{MANIFEST}: of ")
+    assert store.read(storage, *KEY).damage.startswith(
+        f"{MANIFEST}: expected at most 100 "
+    )
 
 
 def test_a_table_that_swells_is_damage(storage, monkeypatch):
@@ -504,7 +507,7 @@ def test_a_table_that_swells_is_damage(storage, monkeypatch):
     forge(storage, "rows", gzip.compress(table))
     record = store.read(storage, *KEY)
     assert store.rows(storage, record) == {"env_steps": []}
-    monkeypatch.setattr(encoding, "_MOST_TABLE_BYTES", 10**5)
+    monkeypatch.setattr(encoding, "_MAX_TABLE_BYTES", 10**5)
     with pytest.raises(store.Damaged, match="not whole, or of more than"):
         store.rows(storage, record)
 
@@ -541,7 +544,7 @@ def forge(storage, part, data):
     del content["check"]
     digest = hashlib.sha256(data).hexdigest()
     content[part] |= {"bytes": len(data), "sha256": digest}
-    manifest.write_bytes(manifests.dump(content))
+    manifest.write_bytes(forged.manifest(content))
 
 
 def npz(compress=False, **arrays):
@@ -630,11 +633,11 @@ def test_not_a_number_cannot_be_written(storage):
 @pytest.mark.parametrize(
     ("failure", "code", "expected"),
     [
-        ({"kind": "failed", "tries": 1}, None, "missing"),
-        ({"kind": "failed", "tries": 2}, None, "failed"),
-        ({"kind": "diverged", "tries": 1}, None, "diverged"),
-        ({"kind": "diverged", "tries": 1}, "abc", "diverged"),
-        ({"kind": "diverged", "tries": 1}, "other", "missing"),
+        (manifests.Failure("failed", 1), None, "missing"),
+        (manifests.Failure("failed", 2), None, "failed"),
+        (manifests.Failure("diverged", 1), None, "diverged"),
+        (manifests.Failure("diverged", 1), "abc", "diverged"),
+        (manifests.Failure("diverged", 1), "other", "missing"),
     ],
 )
 def test_status_of_an_attempt_that_ended_early(storage, failure, code, expected):
@@ -692,7 +695,7 @@ def test_a_scan_asks_only_once_for_all_points_that_there_are_not(storage, monkey
     records = store.scan(storage, keys)
     assert len(records) == 1001
     assert store.status(records[KEY[1]], STOP) == "done"
-    assert records["missing7"].manifest == {}
+    assert records["missing7"].manifest == manifests.EMPTY
     assert sorted(asked) == [("trainer",), KEY, (*KEY, MANIFEST)]
 
 
@@ -720,7 +723,7 @@ def test_a_commit_outlasts_writes_that_fail_for_a_while(storage, refusals):
     record = store.read(storage, *KEY)
     assert not refusals
     assert record.progress == {"env_steps": 20}
-    assert record.manifest["previous"]["progress"] == {"env_steps": 10}
+    assert record.manifest.previous.progress == {"env_steps": 10}
 
 
 def refuse(path):
@@ -735,8 +738,8 @@ def test_a_deletion_that_fails_does_not_undo_a_commit(storage, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refuse)
         commit(attempt, 30)
-    previous = store.read(storage, *KEY).manifest["previous"]
-    assert previous["progress"] == {"env_steps": 20}
+    previous = store.read(storage, *KEY).manifest.previous
+    assert previous.progress == {"env_steps": 20}
     assert len([name for name in names(storage) if name.startswith("state")]) == 3
     commit(attempt, 40)
     assert len([name for name in names(storage) if name.startswith("state")]) == 2
@@ -761,7 +764,7 @@ def test_a_point_is_let_go_of_where_storage_keeps_failing(
         commit(attempt, 20)
     attempt.abandon()
     record = store.read(storage, *KEY)
-    assert record.manifest["lease"] is None
+    assert record.manifest.lease is None
     assert record.progress == {"env_steps": 10}
 
 

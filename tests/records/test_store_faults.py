@@ -254,8 +254,8 @@ def test_damage_to_the_newest_object(bench, harm, part, how_many):
             continue_from_state(bench.storage, point_id)
         bench.check(point_id, f"{harm.__name__} {path.name} after {chunks} chunks")
         if not is_unseen and (harm, part) != (delete, "manifest"):
-            provenance = toy_points.read(bench.storage, point_id).provenance
-            assert path.name in provenance["restarted"]
+            restarted = toy_points.read(bench.storage, point_id).provenance.restarted
+            assert path.name in restarted
 
 
 def continue_from_state(storage, point_id):
@@ -294,7 +294,7 @@ def test_writes_that_fail_for_good(bench, how_many, monkeypatch):
         record = toy_points.read(bench.storage, point_id)
         assert status == "missing" or record.reaches(toy_points.STOP), place
         assert record.failure is None
-        assert record.manifest.get("attempt", 1) == 1  # It was no try of the point's.
+        assert record.manifest.attempt <= 1  # It was no try of the point's.
         bench.check(point_id, f"operations {places} failed, for good")
 
 

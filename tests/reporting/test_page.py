@@ -10,14 +10,13 @@ import shlex
 import shutil
 import statistics
 
+import command_words
 import numpy as np
 import pytest
 from playwright import sync_api
 
-from bmg_sweeps import __main__ as command_line
 from bmg_sweeps.analysis import readings, results
-from bmg_sweeps.cli import asking
-from bmg_sweeps.records import store
+from bmg_sweeps.records import manifests, store
 from bmg_sweeps.reporting import charts, index, page, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
@@ -81,9 +80,9 @@ def trained_point(kind, rate, seed, until=1000, provenance=None, **manifest):
     p = Point("toy", {"kind": kind, "rate": rate, "seed": seed})
     made = {"revision": "abc", "device": "cpu", "threads": 1, "packages": {"jax": "1"}}
     progress = {"env_steps": until, "hours": rows["hours"][-1]} if until else {}
-    manifest = {"progress": progress} | manifest
-    manifest["provenance"] = made | (provenance or {}) if until else {}
-    record = store.Record("toy", p.id, manifest)
+    made = manifests.Provenance.of(made | (provenance or {}) if until else {})
+    manifest = {"progress": progress, "provenance": made} | manifest
+    record = store.Record("toy", p.id, manifests.Manifest(**manifest))
     return readings.Trained(p, record, rows if until else {})
 
 
@@ -372,7 +371,8 @@ def test_axes_are_written_in_thousands(view):
     """Of 1000 times as many steps and rewards."""
     one = trained_point("a", 0.2, 0)
     rows = {k: [1000 * n for n in one.rows[k]] for k in ("env_steps", "reward")}
-    record = dataclasses.replace(one.record, manifest={"progress": {"env_steps": 1e6}})
+    manifest = manifests.Manifest(progress={"env_steps": 1e6})
+    record = dataclasses.replace(one.record, manifest=manifest)
     trained = [dataclasses.replace(one, record=record, rows=one.rows | rows)]
     select = dataclasses.replace(SWEEP.select, budgets={"env_steps": 2})
     chosen = choose(trained, dataclasses.replace(SWEEP, select=select, published=None))
@@ -400,7 +400,7 @@ def test_seeds_are_averaged_over_tasks_before_they_deviate():
     trained = [
         readings.Trained(
             p,
-            store.Record("toy", p.id, {"progress": STOP}),
+            store.Record("toy", p.id, manifests.Manifest(progress=STOP)),
             {"env_steps": [500, 1000], "reward": [i, 2 + i], "hours": [0.5, 1.0]},
         )
         for i, p in enumerate(points)
@@ -442,11 +442,11 @@ def hostile():
         p = Point("toy", {"kind": text, "rate": text, "seed": seed})
         record = dataclasses.replace(one.record, id=p.id)
         trained.append(dataclasses.replace(one, point=p, record=record))
-    failure = {"kind": "failed", "type": HOSTILE[0], "frames": [HOSTILE[4]], "tries": 2}
-    failure |= {"message": " ".join(HOSTILE)}
-    record = dataclasses.replace(
-        trained[0].record, manifest={"progress": {"env_steps": 50}, "failure": failure}
+    failure = manifests.Failure(
+        "failed", 2, HOSTILE[0], " ".join(HOSTILE), (HOSTILE[4],)
     )
+    manifest = manifests.Manifest(progress={"env_steps": 50}, failure=failure)
+    record = dataclasses.replace(trained[0].record, manifest=manifest)
     trained[0] = dataclasses.replace(trained[0], record=record)
     return sweep, trained
 
@@ -584,7 +584,7 @@ def test_a_page_is_small_enough_to_mail():
         }
         p = Point("toy", {"kind": "ab"[rate % 2], "rate": rate / 7, "seed": seed})
         progress = {"env_steps": 10_000_000, "hours": rows["hours"][-1]}
-        record = store.Record("toy", p.id, {"progress": progress})
+        record = store.Record("toy", p.id, manifests.Manifest(progress=progress))
         trained.append(readings.Trained(p, record, rows))
     select = dataclasses.replace(
         SWEEP.select, budgets={"env_steps": 10, "hours": tuple(np.arange(1, 11) * 0.4)}
@@ -787,10 +787,9 @@ def test_a_study_of_ones_own_is_not_reported_as_the_papers(scale):
 
 def test_points_that_ended_badly_are_listed_with_their_error():
     """By id, with the error's last line; a point that was not tried is not."""
-    failure = {"kind": "failed", "type": "ValueError", "message": "no", "tries": 2,
-               "frames": ["toy.py:7 in train"]}  # fmt: skip
-    diverged = {"kind": "diverged", "type": "Diverged", "message": "NaN at 60",
-                "frames": [], "tries": 0}  # fmt: skip
+    frames = ("toy.py:7 in train",)
+    failure = manifests.Failure("failed", 2, "ValueError", "no", frames)
+    diverged = manifests.Failure("diverged", 0, "Diverged", "NaN at 60")
     bad = [
         trained_point("a", 0.1, 0, until=500, failure=failure),
         trained_point("a", 0.1, 1, until=50, failure=diverged),
@@ -816,39 +815,39 @@ def test_the_commands_mean_the_same_points():
     """They are parsed as they are written; fresh seeds are fresh in the whole scale."""
     declared = grid.Scale(({"seed": 0}, {"seed": 49}), stop=STOP)
     sweep = dataclasses.replace(SWEEP, scales={"paper": declared})
-    failure = {"kind": "failed", "type": "E", "message": "", "tries": 2, "frames": []}
+    failure = manifests.Failure("failed", tries=2, type="E")
     bad = trained_point("b", 0.1, 3, until=50, failure=failure)
     trained = [*complete(), bad]
     choice = {"where": {"kind": "a b"}, "seeds": (0, 1), "stop": {"env_steps": 2e6},
               "gin": ("toy.name = 'x'",)}  # fmt: skip
     chosen = choose(trained, sweep, **choice)
-    found = results.without_tests(chosen, trained)
-    written = page._commands(found, page.statuses_of(found), "my runs")
-    parsed = {}
+    loaded = results.without_tests(chosen, trained)
+    written = page._commands(loaded, page.statuses_of(loaded), "my runs")
+    found = {}
     for line in itertools.chain.from_iterable(of for _, of in written):
         words = shlex.split(line)
         assert words[:3] == ["python", "-m", "bmg_sweeps"]
         assert words.count("--seeds") == 1
-        options = command_line._parser().parse_args(words[3:])
+        options = command_words.parsed(words[3:])
         assert options.storage == "my runs"
-        parsed.setdefault(words[3], []).append(options)
+        found.setdefault(words[3], []).append(options)
     verbs = ["launch", "report", "status", "best", "rerun", "run"]
-    assert list(parsed) == verbs
+    assert list(found) == verbs
     for verb in {*verbs} - {"rerun"}:
-        for options in parsed[verb]:
-            assert asking.choice(options) == chosen.choice
-    assert [o.budget for o in parsed["best"]] == [{"env_steps": 1000}, {"hours": 1}]
-    assert [o.budget for o in parsed["rerun"]] == [{"env_steps": 1000}, {"hours": 1}]
-    assert parsed["rerun"][0].seeds == (50, 51, 52, 53, 54)
-    assert parsed["run"][0].point == bad.point.id
-    assert parsed["run"][0].retry
+        for options in found[verb]:
+            assert options.choice == chosen.choice
+    budgets = [(("env_steps", 1000),), (("hours", 1),)]
+    assert [o.budget for o in found["best"]] == budgets
+    assert [o.budget for o in found["rerun"]] == budgets
+    assert found["rerun"][0].seeds == (50, 51, 52, 53, 54)
+    assert found["run"][0].point == bad.point.id
 
 
 def test_home_folders_and_credentials_are_left_out(monkeypatch):
     """Of the storage, the commands and the messages, whoever's they are."""
     monkeypatch.setattr(pathlib.Path, "home", lambda: pathlib.Path("/srv/me"))
-    failure = {"kind": "failed", "type": "OSError", "frames": [], "tries": 2,
-               "message": "/home/ann/x and /Users/bob/y, api_key=abc1&z"}  # fmt: skip
+    message = "/home/ann/x and /Users/bob/y, api_key=abc1&z"
+    failure = manifests.Failure("failed", 2, "OSError", message)
     trained = [trained_point("a", 0.1, 0, until=50, failure=failure)]
     for storage, shown in {
         "/srv/me/runs": "~/runs",

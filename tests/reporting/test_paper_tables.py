@@ -7,6 +7,7 @@ import io
 import pytest
 import rich.console
 
+from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, intervals, results
 from bmg_sweeps.records import attempts, store
 from bmg_sweeps.reporting import charts, figures, report, tables
@@ -391,7 +392,7 @@ def test_small_numbers_keep_three_digits(mean, deviation, text):
 
 def test_small_budgets_are_told_apart():
     """Of the smoke scale, in hours."""
-    written = [tables.amount(hours) for hours in (0.001, 0.002, 0.5, 24)]
+    written = [formatting.shown_amount(hours) for hours in (0.001, 0.002, 0.5, 24)]
     assert written == ["0.001", "0.002", "0.50", "24"]
 
 

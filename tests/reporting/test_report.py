@@ -12,7 +12,7 @@ import rich.console
 from matplotlib import image
 
 from bmg_sweeps.analysis import estimates, results
-from bmg_sweeps.records import attempts, store
+from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.reporting import figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
@@ -123,14 +123,13 @@ def partial(storage):
     """Tables of a storage in which a seed of A1 failed, and B has not been run."""
     for seed, rewards in enumerate(REWARDS[A2]):
         record(storage, toy_point(A2, seed), rewards)
-    failure = {"type": "ValueError", "message": LITERAL, "frames": [], "tries": 2}
     record(storage, toy_point(A1, 0), REWARDS[A1][0])
     record(
         storage,
         toy_point(A1, 1),
         REWARDS[A1][1],
         progress={"env_steps": 60},
-        failure=failure | {"kind": "failed"},
+        failure=manifests.Failure("failed", 2, "ValueError", LITERAL),
     )
     return without_methods(report.make(load(storage)))
 

@@ -35,6 +35,23 @@ def test_a_point_is_evaluated_after_each_interval(storage, interval, expected):
     assert test.get("env_steps", []) == expected
 
 
+@pytest.mark.parametrize("interval", [5, 7, 9])
+def test_no_evaluation_is_left_out_silently(storage, interval):
+    """A chunk is ten steps: sooner or later one passes two multiples."""
+    assert run(storage, "a", interval=interval) == "failed"
+    assert record(storage, "a").failure.message == (
+        f"evaluation_interval = {interval}: expected at least 10, the env_steps of one "
+        f"chunk"
+    )
+
+
+def test_a_point_of_a_pack_that_leaves_out_evaluations_fails_alone(storage):
+    for point_id, interval in (("a", 20), ("b", 5)):
+        declare(storage, point_id, TRAINER, evaluation_interval=interval)
+    statuses = run_all(storage, {"a": STOP, "b": STOP}, TRAINER, pack=2)
+    assert statuses == {"a": "done", "b": "failed"}
+
+
 def test_the_splits_have_columns_and_tables_of_their_own(storage):
     """The toy's reward, and its negative: test numbers are in no table but theirs."""
     run(storage, "a")
@@ -86,10 +103,10 @@ def test_training_time_has_neither_evaluation_nor_compilation_in_it(
     monkeypatch.setattr(pack.Pack, "_evaluate", slowly)
     run(storage, "a", width=13)
     found = record(storage, "a")
-    assert found.provenance["evaluation_seconds"] >= 6 * 0.2
+    assert found.provenance.evaluation_seconds >= 6 * 0.2
     assert found.hours * 3600 < 0.2
-    assert found.provenance["compile_seconds"] < 0.2
-    assert record(storage, "warm").provenance["compile_seconds"] > 0.05
+    assert found.provenance.compile_seconds < 0.2
+    assert record(storage, "warm").provenance.compile_seconds > 0.05
     seconds = store.rows(storage, found, "validation")["training_seconds"]
     assert seconds[-1] == pytest.approx(found.hours * 3600, abs=1e-3)
 
@@ -111,9 +128,9 @@ def test_the_seconds_of_earlier_attempts_count(storage, monkeypatch):
 
     monkeypatch.setattr(lane.Lane, "add_evaluation", add_a_second)
     run(storage, "a", should_stop=stop_after(3))
-    assert record(storage, "a").provenance["evaluation_seconds"] == 2
+    assert record(storage, "a").provenance.evaluation_seconds == 2
     run(storage, "a")
-    assert record(storage, "a").provenance["evaluation_seconds"] == 6
+    assert record(storage, "a").provenance.evaluation_seconds == 6
 
 
 def test_a_diverged_point_is_not_evaluated(storage):
@@ -131,4 +148,4 @@ def test_an_evaluation_that_raises_is_the_points_failure(storage, monkeypatch):
 
     monkeypatch.setattr(lane.Lane, "add_evaluation", fail)
     assert run(storage, "a") == "failed"
-    assert record(storage, "a").failure["message"] == "no data"
+    assert record(storage, "a").failure.message == "no data"

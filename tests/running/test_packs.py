@@ -45,17 +45,15 @@ def test_a_pack_gives_each_point_the_numbers_it_gets_alone(storage):
             packed[1]["reward"], alone[1]["reward"], rtol=1e-5, atol=1e-7
         )
         np.testing.assert_allclose(packed[0][0], alone[0][0], rtol=1e-5, atol=1e-7)
-        assert record(storage, point_id).provenance["pack_width"] == 3
+        assert record(storage, point_id).provenance.pack_width == 3
 
 
 def test_a_pack_is_one_program(storage):
     """Three points, one compilation, noted with each."""
     run_pack(storage, {i: v | {"width": 11} for i, v in POINTS.items()})
-    assert [record(storage, i).provenance["compilations"] for i in "abc"] == [1] * 3
+    assert [record(storage, i).provenance.compilations for i in "abc"] == [1] * 3
     run_pack(storage, {i + "2": v | {"width": 11} for i, v in POINTS.items()})
-    assert [record(storage, i + "2").provenance["compilations"] for i in "abc"] == [
-        0
-    ] * 3
+    assert [record(storage, i + "2").provenance.compilations for i in "abc"] == [0] * 3
 
 
 def test_a_point_that_turns_nan_leaves_the_others_numbers_untouched(storage):
@@ -67,10 +65,10 @@ def test_a_point_that_turns_nan_leaves_the_others_numbers_untouched(storage):
     assert statuses == {"a2": "done", "b2": "diverged", "c2": "done"}
     for point_id in "ac":
         assert_same(outcome(storage, point_id), outcome(storage, f"{point_id}2"))
-    assert "is not finite" in record(storage, "b2").failure["message"]
+    assert "is not finite" in record(storage, "b2").failure.message
     assert record(storage, "b2").progress["env_steps"] == 20
     # Its second commit, after that of the beginning, is its last.
-    assert "-000002." in record(storage, "b2").manifest["state"]["name"]
+    assert "-000002." in record(storage, "b2").objects["state"].name
 
 
 def test_a_point_that_raises_fails_alone(storage, toy):
@@ -91,7 +89,7 @@ def test_a_point_that_raises_fails_alone(storage, toy):
     finally:
         lane.Lane.progress = progress
     assert statuses == {"a2": "done", "b2": "failed", "c2": "done"}
-    assert record(storage, "b2").failure["message"] == "no luck"
+    assert record(storage, "b2").failure.message == "no luck"
     for point_id in "ac":
         assert_same(outcome(storage, point_id), outcome(storage, f"{point_id}2"))
 
@@ -100,7 +98,7 @@ def test_a_point_with_a_bad_value_is_refused_alone(storage):
     """It is bound before the pack is made."""
     points = POINTS | {"b": {"rate": -1.0}}
     assert run_pack(storage, points) == {"a": "done", "b": "failed", "c": "done"}
-    assert "rate = -1.0" in record(storage, "b").failure["message"]
+    assert "rate = -1.0" in record(storage, "b").failure.message
 
 
 def test_a_pack_that_does_not_fit_is_taken_apart(storage, monkeypatch):
@@ -117,8 +115,8 @@ def test_a_pack_that_does_not_fit_is_taken_apart(storage, monkeypatch):
     assert run_pack(storage) == dict.fromkeys("abc", "done")
     for point_id in POINTS:
         found = record(storage, point_id)
-        assert "RESOURCE_EXHAUSTED" in found.provenance["left_pack"]
-        assert found.provenance["pack_width"] == 1
+        assert "RESOURCE_EXHAUSTED" in found.provenance.left_pack
+        assert found.provenance.pack_width == 1
         assert found.failure is None
         assert outcome(storage, point_id)[1]["env_steps"] == list(range(5, 61, 5))
 
@@ -131,7 +129,7 @@ def test_a_point_that_is_alone_too_big_fails(storage, monkeypatch):
 
     monkeypatch.setattr(pack.Pack, "_advance", run_out)
     assert run_pack(storage) == dict.fromkeys("abc", "failed")
-    assert "RESOURCE_EXHAUSTED" in record(storage, "a").failure["message"]
+    assert "RESOURCE_EXHAUSTED" in record(storage, "a").failure.message
 
 
 @pytest.mark.parametrize("left", ["abc", "ac", "b"])
@@ -146,7 +144,7 @@ def test_a_pack_goes_on_to_the_same_bits_with_whoever_is_left(storage, left):
     assert set(run_all(storage, stops, pack=1).values()) == {"done"}
     for point_id in left:
         assert_same(outcome(storage, point_id), outcome(storage, f"{point_id}2"))
-        assert record(storage, f"{point_id}2").provenance["pack_width"] == 3
+        assert record(storage, f"{point_id}2").provenance.pack_width == 3
 
 
 def test_each_point_of_a_pack_has_its_own_stop_rule(storage):
@@ -169,7 +167,7 @@ def test_a_point_that_another_process_holds_does_not_keep_the_others(storage):
 def test_points_beyond_the_width_train_in_the_next_pack(storage):
     """Three points, two at a time."""
     assert run_pack(storage, pack=2) == dict.fromkeys("abc", "done")
-    widths = [record(storage, i).provenance["pack_width"] for i in "abc"]
+    widths = [record(storage, i).provenance.pack_width for i in "abc"]
     assert widths == [2, 2, 1]
 
 
@@ -189,21 +187,21 @@ def test_without_a_width_the_device_decides(storage, monkeypatch):
     """As on a GPU: the program of one point is measured, and two fit."""
     monkeypatch.setattr(programs, "fitting_width", lambda single, device: 2)
     assert run_pack(storage, pack=None) == dict.fromkeys("abc", "done")
-    widths = [record(storage, i).provenance["pack_width"] for i in "abc"]
+    widths = [record(storage, i).provenance.pack_width for i in "abc"]
     assert widths == [2, 2, 1]
 
 
 def test_a_cpu_trains_one_point_at_a_time(storage):
     """It does not tell its memory."""
     assert run_pack(storage, pack=None) == dict.fromkeys("abc", "done")
-    assert record(storage, "a").provenance["pack_width"] == 1
+    assert record(storage, "a").provenance.pack_width == 1
 
 
 def test_the_compiler_counts_the_bytes_of_a_point(storage):
     """At least those of its state: a walk of 1,000 float32."""
     declare(storage, "a", width=1000)
-    module, config = binding.bind(
+    trainer, config = binding.bind(
         "toy_trainer", store.gin_text(storage, "toy_trainer", "a")
     )
-    single, _ = programs.compiled(module, [pack.as_arrays(config)], None)
+    single, _ = programs.compiled(trainer, [pack.as_arrays(config)], None)
     assert 4_000 <= single.num_bytes < 1_000_000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from toy_points import STOP, assert_same, declare, outcome, run, stop_after
 
-from bmg_sweeps.records import attempts, leases, store
+from bmg_sweeps.records import attempts, leases, manifests, store
 from bmg_sweeps.running import lane, pack, programs
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -20,7 +20,7 @@ def test_a_point_trains_to_its_stop_rule_and_leaves_its_rows(storage):
     assert rows["env_steps"] == list(range(5, 61, 5))
     assert rows["training_seconds"] == sorted(rows["training_seconds"])
     assert run(storage, "a") == "done"
-    assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 1
+    assert store.read(storage, "toy_trainer", "a").manifest.attempt == 1
 
 
 def test_a_float32_is_written_with_its_own_digits_and_read_back_exactly(storage):
@@ -53,7 +53,7 @@ def test_a_field_that_is_not_bound_is_not_the_last_points(storage):
     text = store.gin_text(storage, "toy_trainer", "a").replace("toy_trainer.rate", "#")
     store.declare(storage, "toy_trainer", "b", text)
     assert run(storage, "b") == "failed"
-    assert "rate" in store.read(storage, "toy_trainer", "b").failure["message"]
+    assert "rate" in store.read(storage, "toy_trainer", "b").failure.message
 
 
 def test_a_point_of_a_known_structure_compiles_nothing(storage):
@@ -85,7 +85,7 @@ def test_points_of_one_structure_compile_once(storage):
     }.items():
         run(storage, declare(storage, point_id, **values))
     records = [store.read(storage, "toy_trainer", i) for i in "abcd"]
-    assert [r.provenance["compilations"] for r in records] == [1, 0, 0, 1]
+    assert [r.provenance.compilations for r in records] == [1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 3])
@@ -144,9 +144,9 @@ def test_a_point_that_keeps_raising_fails_with_its_reason(storage, toy):
     toy.FAILURES += [RuntimeError("no luck\nsecond line")] * store.TRIES
     assert run(storage, declare(storage, "a")) == "failed"
     failure = store.read(storage, "toy_trainer", "a").failure
-    assert (failure["type"], failure["message"]) == ("RuntimeError", "no luck")
-    assert "toy_trainer.py" in failure["frames"][-1]
-    assert "/" not in "".join(failure["frames"])
+    assert (failure.type, failure.message) == ("RuntimeError", "no luck")
+    assert "toy_trainer.py" in failure.frames[-1]
+    assert "/" not in "".join(failure.frames)
     assert run(storage, "a") == "failed"
     assert run(storage, "a", retry=True) == "done"
 
@@ -183,12 +183,12 @@ def test_a_point_that_turns_nan_is_a_result(storage):
     declare(storage, "a", nan_at=20)
     assert run(storage, "a", launch=launch) == "diverged"
     record = store.read(storage, "toy_trainer", "a")
-    assert "reward is not finite" in record.failure["message"]
+    assert "reward is not finite" in record.failure.message
     assert outcome(storage, "a")[1]["reward"][-1] is None
     assert run(storage, "a", launch=launch) == "diverged"
-    assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 1
+    assert store.read(storage, "toy_trainer", "a").manifest.attempt == 1
     assert run(storage, "a", launch={"code": "other"}) == "diverged"
-    assert store.read(storage, "toy_trainer", "a").manifest["attempt"] == 2
+    assert store.read(storage, "toy_trainer", "a").manifest.attempt == 2
 
 
 def test_a_point_that_turns_nan_in_its_last_chunk_is_not_done(storage):
@@ -202,7 +202,7 @@ def test_a_point_that_turns_nan_in_its_last_chunk_is_not_done(storage):
 def test_a_launch_that_was_stopped_begins_nothing(storage):
     """Trials that were still waiting leave no record, and no attempt."""
     assert run(storage, declare(storage, "a"), should_stop=lambda: True) == "missing"
-    assert store.read(storage, "toy_trainer", "a").manifest == {}
+    assert store.read(storage, "toy_trainer", "a").manifest == manifests.EMPTY
 
 
 def test_folders_in_a_message_stay_on_the_machine(storage, toy):
@@ -210,7 +210,7 @@ def test_folders_in_a_message_stay_on_the_machine(storage, toy):
     toy.FAILURES += [FileNotFoundError("no '/home/me/data/x.npz'")] * store.TRIES
     run(storage, declare(storage, "a"))
     failure = store.read(storage, "toy_trainer", "a").failure
-    assert failure["message"] == "no 'x.npz'"
+    assert failure.message == "no 'x.npz'"
 
 
 def test_a_truncated_checkpoint_restarts_its_point(storage):
@@ -220,7 +220,7 @@ def test_a_truncated_checkpoint_restarts_its_point(storage):
     path = next(pathlib.Path(storage.path("toy_trainer", "b")).glob("state-*"))
     path.write_bytes(path.read_bytes()[:100])
     assert run(storage, "b") == "done"
-    restarted = store.read(storage, "toy_trainer", "b").provenance["restarted"]
+    restarted = store.read(storage, "toy_trainer", "b").provenance.restarted
     assert path.name in restarted
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
 
@@ -238,8 +238,7 @@ def test_a_checkpoint_of_other_code_restarts_its_point(storage):
     )
     assert run(storage, "b") == "done"
     assert (
-        "does not fit"
-        in store.read(storage, "toy_trainer", "b").provenance["restarted"]
+        "does not fit" in store.read(storage, "toy_trainer", "b").provenance.restarted
     )
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
 
@@ -255,7 +254,7 @@ def test_an_axis_that_the_trainer_does_not_count_is_named(storage):
     """A stop rule that could never be met is an error, not a run without end."""
     declare(storage, "a")
     assert run(storage, "a", {"frames": 10}) == "failed"
-    message = store.read(storage, "toy_trainer", "a").failure["message"]
+    message = store.read(storage, "toy_trainer", "a").failure.message
     assert message == "stop rule frames: expected one of the axes env_steps, hours"
 
 

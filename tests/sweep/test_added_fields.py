@@ -17,7 +17,7 @@ from bmg_sweeps.sweep import point
 from bmg_sweeps.trainer import config, source
 
 NAME = "toy_grown"
-FIELD = "    rate: float\n"
+FIELD = "    rate: Annotated[float, Gt(0)]\n"
 REWARD = "jnp.sum(state.walk)}"
 
 
@@ -40,7 +40,9 @@ def write(folder, added=""):
     source = source.replace("toy_trainer", NAME)
     text = toy_checkout.GIN.replace("toy_trainer", NAME)
     if added:
-        source = source.replace("config import require", "config import data, require")
+        source = source.replace(
+            "config import structure", "config import data, structure"
+        )
         source = source.replace(FIELD, f"{FIELD}    bonus: {added}\n", 1)
         source = source.replace(REWARD, f"{REWARD[:-1]} + config.bonus}}", 1)
         text += f"{NAME}.bonus = 0.0\n"
@@ -70,7 +72,7 @@ def test_an_old_record_goes_on_under_a_trainer_with_one_more_field(
     write(checkout, added)
     assert train(storage, 60) == old
     assert "bonus = 0.0" in store.gin_text(storage, NAME, old)
-    assert store.read(storage, NAME, old).manifest["attempt"] == 2
+    assert store.read(storage, NAME, old).manifest.attempt == 2
     assert_same(outcome(storage, old, NAME), outcome(undisturbed, old, NAME))
 
 

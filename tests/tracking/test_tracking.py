@@ -20,7 +20,7 @@ import types
 import pytest
 import tracked
 
-from bmg_sweeps import paths, tracking
+from bmg_sweeps import __main__, paths, tracking
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.tracking import exporting, session
@@ -49,7 +49,7 @@ def exported(tmp_path_factory):
         tracked.commit(
             storage, failed, 4, failure=tracked.failure("failed", f"no file {home}/x")
         )
-        line = export(storage, [chosen], "offline")
+        line = export(storage, [chosen], "offline").line
     runs = {p.id: tracked.inspect(storage, p.id) for p in (done, diverged, failed)}
     return types.SimpleNamespace(
         storage=storage,
@@ -194,7 +194,7 @@ def test_wandb_leet_inspect_reads_the_same(exported):
 def test_a_second_export_changes_nothing(exported, monkeypatch):
     monkeypatch.setenv("HOME", str(exported.home))
     before = tracked.contents(exported.storage)
-    line = export(exported.storage, [tracked.figure_2()], "offline")
+    line = export(exported.storage, [tracked.figure_2()], "offline").line
     assert line == exported.line
     assert tracked.contents(exported.storage) == before
 
@@ -253,14 +253,14 @@ def test_a_shared_point_is_one_run_with_the_tag_of_each_sweep(storage, chosen):
 
 def test_off_writes_nothing(storage, chosen):
     tracked.commit(storage, chosen.points[0], 3)
-    assert export(storage, [chosen], "off") == "W&B: off."
+    assert export(storage, [chosen], "off").line == "W&B: off."
     assert not pathlib.Path(storage.root, "wandb").exists()
 
 
 def test_without_rows_nothing_is_written(storage, chosen):
-    assert "no point has rows" in export(storage, [chosen], "offline")
+    assert "no point has rows" in export(storage, [chosen], "offline").line
     tracked.commit(storage, chosen.points[0], 0)
-    assert "no point has rows" in export(storage, [chosen], "offline")
+    assert "no point has rows" in export(storage, [chosen], "offline").line
     assert not tracked.contents(storage)
 
 
@@ -277,14 +277,35 @@ def test_trouble_of_wandb_is_a_closing_line(storage, chosen, monkeypatch):
         tracked.commit(storage, point, 3)
     monkeypatch.setattr(wandb, "init", init)
     before = dict(os.environ)
-    line = export(storage, [chosen], "offline")
+    line = export(storage, [chosen], "offline").line
     number = len(chosen.points)
     assert line == f"W&B: {number} runs not exported (CommError: the first line)"
     assert len(tries) == exporting.TRIES < number
     assert dict(os.environ) == before
     monkeypatch.setattr(wandb, "setup", init)
-    line = export(storage, [chosen], "offline")
+    line = export(storage, [chosen], "offline").line
     assert line == "W&B: nothing exported (CommError: the first line)."
+
+
+@pytest.mark.parametrize(("mode", "status"), [("online", 1), ("auto", 1), ("off", 0)])
+def test_track_that_exports_nothing_does_not_succeed(
+    storage, chosen, monkeypatch, capsys, mode, status
+):
+    import wandb
+
+    def init(**_):
+        raise wandb.errors.CommError("nobody answers")
+
+    command = ["track", "figure_2", "--wandb", mode, "--storage", storage.uri]
+    assert __main__.main(command) == 0  # There is nothing to export yet.
+    tracked.commit(storage, chosen.points[0], 3)
+    monkeypatch.setattr(wandb, "init", init)
+    monkeypatch.setattr(session, "is_reachable", lambda: mode == "auto")
+    capsys.readouterr()
+    assert __main__.main(command) == status
+    output = capsys.readouterr().out
+    assert output.count("\n") == 1
+    assert ("not exported (CommError: nobody answers)" in output) == bool(status)
 
 
 def test_trouble_halfway_leaves_the_former_run(storage, chosen, monkeypatch):
@@ -304,7 +325,7 @@ def test_trouble_halfway_leaves_the_former_run(storage, chosen, monkeypatch):
     before = tracked.contents(storage)
     tracked.commit(storage, first, 6)
     monkeypatch.setattr(wandb.Run, "log", fail_at_the_end)
-    line = export(storage, [chosen], "offline")
+    line = export(storage, [chosen], "offline").line
     assert line.startswith("W&B: 1 offline run; upload with: ")
     assert line.endswith("; 1 run not exported (OSError: the disk is full)")
     assert tracked.contents(storage) == before
@@ -315,7 +336,7 @@ def test_a_damaged_record_is_told(storage, chosen):
     tracked.commit(storage, point, 3)
     (path,) = pathlib.Path(storage.path(point.trainer, point.id)).glob("rows-*")
     path.write_bytes(b"x" * path.stat().st_size)
-    line = export(storage, [chosen], "offline")
+    line = export(storage, [chosen], "offline").line
     assert line.startswith("W&B: 1 run not exported (Damaged: rows-")
 
 
@@ -330,11 +351,11 @@ def test_online_a_grown_record_is_resumed_with_its_new_rows(
     )
     point = chosen.points[0]
     tracked.commit(storage, point, 5)
-    line = export(storage, [chosen], "online")
+    line = export(storage, [chosen], "online").line
     assert line == "W&B: 1 online run at https://server/someone/bmg-sweeps"
     tracked.commit(storage, point, 8)
     for mode in ("online", "online", "offline"):  # Online, it need not be offline.
-        assert export(storage, [chosen], mode) == line
+        assert export(storage, [chosen], mode).line == line
     tracked.commit(storage, point, 8, gap=True)
     export(storage, [chosen], "online")
     steps = tracked.steps(8)
@@ -420,7 +441,7 @@ def test_other_storages_keep_offline_runs_in_the_users_cache(chosen):
     storage = files.open_storage("memory://tracking")
     point = chosen.points[0]
     tracked.commit(storage, point, 3)
-    line = export(storage, [chosen], "offline")
+    line = export(storage, [chosen], "offline").line
     (folder,) = pathlib.Path.home().glob(".cache/bmg_sweeps/*/wandb")
     assert str(folder) in line
     assert [p.name for p in folder.glob("*/*")] == [f"run-{point.id}.wandb"]

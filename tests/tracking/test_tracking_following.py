@@ -166,10 +166,11 @@ def test_only_one_process_exports_at_a_time(storage, chosen, monkeypatch):
     monkeypatch.setattr(exporting, "PATIENCE_SECONDS", 0.0)
     tracked.commit(storage, chosen.points[0], 2)
     with memory.lease(storage, 0.0, lambda: None):
-        line = tracking.export(storage, [chosen], "offline")
+        line = tracking.export(storage, [chosen], "offline").line
     assert line == "W&B: nothing exported (Busy: another process exports)."
     assert tracked.folders(storage) == []
-    assert tracking.export(storage, [chosen], "offline").startswith("W&B: 2 offline")
+    line = tracking.export(storage, [chosen], "offline").line
+    assert line.startswith("W&B: 2 offline")
 
 
 def test_off_starts_nothing(storage, chosen):

@@ -35,7 +35,7 @@ def test_a_growing_record_has_each_row_once(storage, chosen, server):
     point = chosen.points[0]
     for number, evaluations in ((5, 0), (8, 1), (8, 2)):
         tracked.commit(storage, point, number, evaluations=evaluations)
-        line = tracking.export(storage, [chosen], "auto", with_sweeps=False)
+        line = tracking.export(storage, [chosen], "auto", with_sweeps=False).line
         assert line == f"W&B: 1 online run at {server.url}/someone/bmg-sweeps"
     rows = server.rows(point.id)
     assert _axis(rows, "env_steps") == tracked.steps(8)
@@ -72,7 +72,7 @@ def test_a_run_that_was_deleted_there_is_made_whole(storage, chosen, server):
 def test_a_sweeps_run_has_its_tables_and_artifact(storage, chosen, server):
     for p in chosen.points[:2]:
         tracked.commit(storage, p, 40)
-    line = tracking.export(storage, [chosen], "online")
+    line = tracking.export(storage, [chosen], "online").line
     assert line == f"W&B: 3 online runs at {server.url}/someone/bmg-sweeps"
     rows = server.rows(sweeps.run_id(storage, chosen))
     assert len([row for row in rows if "env_steps" in row]) == 10
@@ -108,7 +108,7 @@ def test_a_network_that_is_lost_midway_loses_nothing(
         tracked.commit(storage, p, 5)
     server.dies_with = second.id
     began = time.monotonic()
-    line = tracking.export(storage, [chosen], "auto", with_sweeps=False)
+    line = tracking.export(storage, [chosen], "auto", with_sweeps=False).line
     assert time.monotonic() - began < 15
     assert line.startswith("W&B: 1 online run at ")
     assert "; 2 offline runs; upload with: " in line
@@ -129,7 +129,7 @@ def test_when_it_is_back_each_row_is_there_once(storage, chosen, server, monkeyp
         for p in (first, second):
             tracked.commit(storage, p, number)
         server.dies_with, server.is_dead = dies_with, False
-        line = tracking.export(storage, [chosen], "online", with_sweeps=False)
+        line = tracking.export(storage, [chosen], "online", with_sweeps=False).line
         # Offline was not asked for.
         assert ("; 1 run not exported (" in line) == bool(dies_with)
     for p in (first, second):

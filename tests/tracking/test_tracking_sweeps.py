@@ -32,7 +32,7 @@ def exported(tmp_path_factory):
         storage = files.open_storage(str(home / "runs"))
         chosen = tracked.figure_2()
         _train(storage, chosen)
-        line = tracking.export(storage, [chosen], "offline")
+        line = tracking.export(storage, [chosen], "offline").line
     return types.SimpleNamespace(storage=storage, line=line, home=home, chosen=chosen)
 
 
@@ -187,7 +187,7 @@ def test_nothing_of_the_machine_is_in_the_files(exported):
 def test_a_second_export_changes_nothing(exported, monkeypatch):
     monkeypatch.setenv("HOME", str(exported.home))
     before = tracked.contents(exported.storage)
-    line = tracking.export(exported.storage, [exported.chosen], "offline")
+    line = tracking.export(exported.storage, [exported.chosen], "offline").line
     assert line == exported.line
     assert tracked.contents(exported.storage) == before
 
@@ -224,7 +224,7 @@ def test_without_budgets_there_is_no_run(tmp_path):
     storage = files.open_storage(str(tmp_path / "runs"))
     chosen = choices.choose("figure_2", choices.Choice(stop={"hours": 1.0}))
     tracked.commit(storage, chosen.points[0], 3)
-    line = tracking.export(storage, [chosen], "offline")
+    line = tracking.export(storage, [chosen], "offline").line
     assert "not exported" not in line
     assert tracked.folders(storage) == [chosen.points[0].id]
 
@@ -319,6 +319,8 @@ def test_a_workspace_is_saved_in_place_of_the_former(exported, monkeypatch):
 def test_the_command_makes_all_runs_again(exported, monkeypatch, capsys):
     """Also those whose memory was deleted; and says where they are."""
     monkeypatch.setenv("HOME", str(exported.home))
+    sweep = tracked.figure_2().sweep
+    monkeypatch.setattr(choices.loading, "load_sweep", lambda name: sweep)
     before = tracked.folders(exported.storage)
     for path in pathlib.Path(exported.storage.root, "wandb", "exported").iterdir():
         path.unlink()

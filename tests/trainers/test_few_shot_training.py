@@ -110,30 +110,6 @@ def test_the_step_is_adams_on_the_clipped_mean():
     assert norm > 1e-2
 
 
-def test_points_trained_together_are_points_trained_alone():
-    """Style rule 5: rates, decays and seeds are stacked."""
-    rates = ((0, 0.05, 1e-3), (1, 0.1, 1e-2))
-    configs = [
-        small.make_config(seed=seed, learning_rate=rate, meta_learning_rate=meta_rate)
-        for seed, rate, meta_rate in rates
-    ]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *configs)
-
-    @jax.jit
-    @jax.vmap
-    def together(config):
-        state = trainer.init(config, jax.random.key(config.seed), SOURCE)
-        return trainer.update(config, state, SOURCE["train"]).meta_gradient
-
-    gradients = together(stacked)
-    for i, config in enumerate(configs):
-        alone = update(config, start(config, int(config.seed))).meta_gradient
-        for x, y in zip(
-            jax.tree.leaves(gradients), jax.tree.leaves(alone), strict=True
-        ):
-            np.testing.assert_allclose(x[i], y, rtol=1e-3, atol=1e-4)
-
-
 def test_evaluation_is_on_the_same_tasks_for_every_point():
     """Another seed changes nothing for the same parameters; another split does."""
     config = small.make_config()
@@ -189,29 +165,17 @@ def test_it_learns(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "field"),
+    ("values", "problem"),
     [
-        ({"inner_steps": 0}, "inner_steps = 0"),
-        ({"target_steps": 0} | {"update_kind": "bmg"}, "target_steps = 0"),
-        ({"target_steps": 2}, "target_steps = 2"),
-        ({"matching_function": "squared_euclidean"}, "matching_function"),
-        ({"update_kind": "reptile"}, "update_kind = 'reptile'"),
-        ({"adapted": "body"}, "adapted = 'body'"),
-        ({"data_set": "cifar"}, "data_set = 'cifar'"),
-        ({"convolution": "fft"}, "convolution = 'fft'"),
-        ({"target_bootstrap": "none"}, "target_bootstrap = 'none'"),
-        ({"num_ways": 1}, "num_ways = 1"),
-        ({"learning_rate": 0.0}, "learning_rate = 0.0"),
-        ({"meta_gradient_clip": -1.0}, "meta_gradient_clip = -1.0"),
-        ({"meta_adam_b1": 1.0}, "meta_adam_b1 = 1.0"),
-        ({"evaluation_interval": 3}, "evaluation_interval = 3"),
-        ({"seed": -1}, "seed = -1"),
+        ({"target_steps": 2}, "target_steps = 2: expected 1, where there is no target"),
+        ({"matching_function": "squared_euclidean"}, "expected 'policy_kl', where"),
+        ({"target_bootstrap": "update_rule"}, "expected 'objective_step', where"),
+        ({"evaluation_interval": 3}, "evaluation_interval = 3: expected a multiple of"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused(values, field):
-    with pytest.raises(ValueError, match="expected") as caught:
+def test_fields_that_contradict_each_other_are_refused(values, problem):
+    with pytest.raises(ValueError, match=problem):
         small.make_config(**values)
-    assert field in str(caught.value)
 
 
 def test_a_task_larger_than_the_data_is_refused():

@@ -1,0 +1,153 @@
+"""What several commands look up, and how they say what they found."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from bmg_sweeps import errors, formatting
+from bmg_sweeps.analysis import results, selection
+from bmg_sweeps.launching import planning
+from bmg_sweeps.records import files, store
+from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.sweep.point import Point
+
+
+def choose(names: Sequence[str], choice: choices.Choice) -> list[choices.Chosen]:
+    """Resolves the sweeps that are named, each once.
+
+    Args:
+        names: as typed. "all" are those of the checkout that have the scale; a line
+            says which do not.
+        choice: which points of them.
+
+    Returns:
+        The sweeps.
+    """
+    if list(names) != ["all"]:
+        return [choices.choose(name, choice) for name in dict.fromkeys(names)]
+    chosen, skipped = choices.choose_all(choice)
+    say_skipped(choice, skipped)
+    return chosen
+
+
+def say_skipped(choice: choices.Choice, skipped: Iterable[str]) -> None:
+    """Prints which sweeps lack the scale, if any do."""
+    if names := ", ".join(skipped):
+        scale = choice.scale or choices.DEFAULT_SCALE
+        say(f"Skipped, as they have no scale {scale}: {names}.")
+
+
+def find(chosen: choices.Chosen, point_id: str) -> Point:
+    """Finds the point that an id, or the beginning of one, means."""
+    found = [p for p in chosen.points if p.id.startswith(point_id)]
+    if len(found) != 1:
+        raise errors.UserError(
+            f"--point {point_id}: expected the id of one point of {chosen.name}, "
+            f"{len(found)} match"
+        )
+    return found[0]
+
+
+def selected(
+    storage: files.Storage,
+    chosen: choices.Chosen,
+    budget: tuple[str, float] | None,
+) -> results.Results:
+    """Selects at a budget, or where it is None at the last one."""
+    axis, amount = _budget(chosen, budget)
+    text = f"budget {formatting.amounts({axis: amount})}"
+    found = results.load(storage, chosen, {axis: [amount]})
+    reached = (one.record.progress.get(axis, 0) for one in found.trained)
+    furthest = max(reached, default=0)
+    if amount > furthest:
+        raise errors.UserError(
+            f"{text}: expected at most {formatting.amount(furthest)}, the furthest "
+            f"that a point has trained"
+        )
+    if found.first.refused:
+        raise errors.UserError(f"{text}: {found.first.refused}")
+    if not found.first.best:
+        one = found.first.left_out[0]
+        raise errors.UserError(
+            f"{text}: no configuration is complete there; "
+            f"{grid.name(chosen.sweep, one.configuration.values)}, "
+            f"{one.reason}"
+        )
+    return found
+
+
+def _budget(chosen: choices.Chosen, budget) -> tuple[str, float]:
+    """Returns the axis and amount that were asked for, or the last of the first."""
+    budgets = chosen.sweep.select.budgets
+    if budget is None:
+        found = selection.budgets(chosen.sweep.select, chosen.stop)
+        axis, amounts = next(iter(found.items()))
+        return axis, amounts[-1]
+    axis, amount = budget
+    if axis not in budgets and axis != "hours":
+        raise errors.UserError(
+            f"--budget {formatting.amounts({axis: amount})}: "
+            + errors.expected_one_of(axis, [*budgets, "hours"])
+        )
+    return axis, amount
+
+
+def using(storage: files.Storage, scales: Sequence[str]) -> str:
+    """Says which storage and which scales a command uses."""
+    return f"Storage {storage.uri}, scale {', '.join(dict.fromkeys(scales))}."
+
+
+def command(storage: files.Storage, name: str, chosen: choices.Chosen) -> str:
+    """Writes a command that means the same points."""
+    words = [name, chosen.name, *chosen.choice.arguments()]
+    words += ["--storage", storage.uri]
+    return "python -m bmg_sweeps " + shlex.join(words)
+
+
+def counted(plan: planning.Plan) -> str:
+    """Counts a plan's points, in words."""
+    counts = ", ".join(f"{n:,} {name}" for name, n in sorted(plan.counts().items()))
+    partial = f" ({plan.num_partial:,} partly trained)" if plan.num_partial else ""
+    return f"{formatting.counted(len(plan.points), 'point')}: {counts}{partial}"
+
+
+def problems(plan: planning.Plan) -> dict[str, str]:
+    """Says, by point, what is wrong with those that did not simply train.
+
+    Returns:
+        One line for each point that is damaged, has failed, or had to begin again.
+    """
+    found = {}
+    for record in plan.records.values():
+        if record.damage:
+            text = f"damaged, counted as missing: {record.damage}"
+        elif record.failure:
+            text = failure(record)
+        elif record.provenance.restarted is not None:
+            text = f"began again: {record.provenance.restarted}"
+        else:
+            continue
+        found[record.id] = errors.one_line(text)
+    return found
+
+
+def print_problems(plan: planning.Plan) -> None:
+    """Prints what `problems` says, a line for each point."""
+    for point_id, text in problems(plan).items():
+        say(f"  {point_id} {text}")
+
+
+def failure(record: store.Record) -> str:
+    """Says in one line why a point ended badly."""
+    return f"{record.failure.kind}: {store.reason(record.failure)}"
+
+
+def say(text: str) -> None:
+    """Prints a line as it is, however long, so that paths in it can be copied."""
+    print(text, flush=True)
+
+
+def console():
+    """Opens the terminal for tables and progress."""
+    import rich.console
+
+    return rich.console.Console(highlight=False)

@@ -1,0 +1,254 @@
+"""What a launch refuses before it begins: trainers and sweeps that break the contract.
+
+Each case is a toy trainer with one thing wrong, and the one line that names it.
+"""
+
+import jax
+import pytest
+import toy_variants
+
+from bmg_sweeps.running import binding, check, pack, tracing
+
+pytestmark = pytest.mark.usefixtures("toy")
+
+ROWS = "jax.tree.map(lambda column: column[jnp.array([4, 9, 9])], rows)"
+RETURN = f"return state, {ROWS}"
+PROGRESS = '{"env_steps": state.env_steps}'
+EVALUATION = '{"reward": sign * jnp.sum(state.walk)}'
+BROKEN = {
+    "a Config that is no pytree": (
+        ("@jax.tree_util.register_dataclass\n", ""),
+        "Config is no pytree; expected @jax.tree_util.register_dataclass above @gin.con"
+        "figurable",
+    ),
+    "a Config that can change": (
+        ("(frozen=True, ", "("),
+        "Config is no frozen dataclass; expected one",
+    ),
+    "a default": (
+        ("rate: Annotated[float, Gt(0)]", "rate: float = 0.1"),
+        "Config.rate has a default; expected none; its value stands in gin/toy_broken."
+        "gin",
+    ),
+    "no progress": (
+        ("def progress(", "def _progress("),
+        "trainers/toy_broken.py has no progress; expected progress(config, state) -> {"
+        "axis: amount}",
+    ),
+    "progress that is no table": (
+        (PROGRESS, "state.env_steps"),
+        "progress returns int32[]; expected {axis: amount}",
+    ),
+    "progress in fractions": (
+        (PROGRESS, '{"env_steps": state.env_steps / 2}'),
+        "progress returns env_steps as float32[]; expected an integer []",
+    ),
+    "rows without their axis": (
+        (RETURN, f'return state, {{"reward": {ROWS}["reward"]}}'),
+        "the rows of train have no env_steps, the first axis of progress; expected it a"
+        "mong reward",
+    ),
+    "rows of two lengths": (
+        (RETURN, f'{RETURN} | {{"more": jnp.zeros(2)}}'),
+        "train returns the column more as float32[2]; expected an array [R], as int32[3"
+        "]",
+    ),
+    "no rows": (
+        (RETURN, "return {}"),
+        "train returns dict; expected (state, rows)",
+    ),
+    "a state of another shape": (
+        (RETURN, f"return state._replace(walk=jnp.zeros(7)), {ROWS}"),
+        "train returns state.walk as float32[7]; expected float32[3], as it got",
+    ),
+    "a state of another type": (
+        (RETURN, f"return state._replace(env_steps=jnp.float32(0)), {ROWS}"),
+        "train returns state.env_steps as float32[]; expected int32[], as it got",
+    ),
+    "a state of another tree": (
+        (RETURN, f"return state._replace(walk=(state.walk,)), {ROWS}"),
+        "train returns another tree of state; expected that of init",
+    ),
+}
+EVALUATED = {
+    "evaluations that are no table": (
+        (EVALUATION, "sign * jnp.sum(state.walk)"),
+        "evaluate returns float32[]; expected {name: []}",
+    ),
+    "evaluations that are no numbers": (
+        (EVALUATION, '{"walk": state.walk}'),
+        "evaluate returns walk as float32[3]; expected a number []",
+    ),
+}
+RAISING = {
+    "a field that is not declared static": (
+        ("width: Annotated[int, Ge(1)] = structure()", "width: int"),
+        "the program needs width before it is compiled; expected the field declared wit"
+        "h structure()",
+    ),
+    "a length that is not declared static": (
+        ("length=10", "length=config.nan_at"),
+        "the program needs nan_at before it is compiled; expected the field declared wi"
+        "th structure()",
+    ),
+    "an exception": (
+        ("env_steps = state.env_steps + 1", "env_steps = state.env_steps + None"),
+        "TypeError: unsupported operand type(s) for +: 'DynamicJaxprTracer' and 'NoneTy"
+        "pe'",
+    ),
+}
+
+
+def request(name, sweeps=(), **values):
+    """Asks for the check of one point, which is an example, too."""
+    points = [(name, toy_variants.gin_text(name, **values))]
+    return {"points": points, "examples": [0], "sweeps": list(sweeps)}
+
+
+@pytest.mark.parametrize(("change", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_trainer_that_breaks_the_contract_is_named(tmp_path, change, said):
+    """By one line: the trainer, what is wrong, and what was expected."""
+    with toy_variants.importable(tmp_path, "toy_broken", change) as name:
+        place, problem = check.first_problem(request(name))
+    assert problem == f"trainer toy_broken: {said}"
+    assert place in (0, None)
+
+
+@pytest.mark.parametrize(("change", "said"), EVALUATED.values(), ids=EVALUATED)
+def test_an_evaluation_that_breaks_the_contract_is_named(tmp_path, change, said):
+    evaluated = {"of": "toy_evaluated"}
+    with toy_variants.importable(tmp_path, "toy_broken", change, **evaluated) as name:
+        found = check.first_problem(request(name, evaluation_interval=20))
+    assert found == (None, f"trainer toy_broken: {said}")
+
+
+@pytest.mark.parametrize(("change", "said"), RAISING.values(), ids=RAISING)
+def test_an_error_in_a_trainer_names_its_line(tmp_path, change, said):
+    """The deepest one in trainers/, and none of the platform or of JAX."""
+    with toy_variants.importable(tmp_path, "toy_broken", change) as name:
+        place, problem = check.first_problem(request(name))
+    lines = (tmp_path / "toy_broken.py").read_text().splitlines()
+    where, said_of_it = problem.split(": ", 1)
+    assert place == 0
+    assert where.startswith("trainers/toy_broken.py, line ")
+    number = int(where.rpartition(" ")[2])
+    assert any(part in lines[number - 1] for part in ("width", "nan_at", "None"))
+    assert said_of_it == said
+
+
+def test_an_evaluation_needs_its_interval(tmp_path):
+    changed = (
+        "    evaluation_interval: Annotated[int, Ge(1)]  # Environment steps.\n",
+        "",
+    )
+    with toy_variants.importable(
+        tmp_path, "toy_broken", changed, of="toy_evaluated"
+    ) as name:
+        found = check.first_problem(request(name))
+    assert found == (
+        None,
+        "trainer toy_broken: it has evaluate, and no field evaluation_interval; "
+        "expected the field",
+    )
+
+
+@pytest.mark.parametrize("field", ["seed", "rate"])
+def test_a_source_that_depends_on_a_data_field_is_refused(tmp_path, field):
+    """Else points that train together would all train on the first one's."""
+    seeded = ("structure.slope", f"structure.{field}")
+    with toy_variants.importable(
+        tmp_path, "toy_seeded", seeded, of="toy_sourced"
+    ) as name:
+        found = check.first_problem(request(name, slope=2))
+    assert found == (
+        None,
+        f"trainer toy_seeded: open_source reads {field}; expected fields declared with "
+        "structure() only, as points of a pack share one source",
+    )
+
+
+@pytest.mark.parametrize("interval", [1, 9])
+def test_an_interval_shorter_than_a_chunk_is_refused(interval):
+    """A chunk of the toy is ten steps; how many is found out without training."""
+    found = check.first_problem(request("toy_evaluated", evaluation_interval=interval))
+    assert found == (
+        0,
+        f"evaluation_interval = {interval}: expected at least 10, the env_steps of one "
+        "chunk",
+    )
+
+
+def test_a_chunk_whose_length_depends_on_the_training_is_not_computed(tmp_path):
+    """Then only training can say, and does."""
+    lucky = (
+        "state._replace(env_steps=state.env_steps + (state.walk[0] > 0).astype(int))"
+    )
+    with toy_variants.importable(
+        tmp_path, "toy_lucky", (RETURN, f"return {lucky}, {ROWS}")
+    ) as name:
+        assert chunk(name) is None
+    assert chunk("toy_trainer") == 10
+
+
+def chunk(name):
+    trainer, config = binding.bind(name, toy_variants.gin_text(name))
+    return tracing._chunk(trainer, pack.as_arrays(config), jax.random.key(0), None)
+
+
+def sweep(**named):
+    """A sweep of the evaluated toy that names what it has, but for some."""
+    text = toy_variants.gin_text("toy_evaluated", evaluation_interval=20)
+    columns = {
+        "select.metric": "validation_reward",
+        "select.test": "test_reward",
+        "measures": "env_steps_per_second",
+        "curves, metric": "reward",
+        "curves, to": "training_seconds",
+        "claims, metric": "env_steps",
+        "claims, minus": "hours",
+    }
+    axes = {"stop": named.pop("stop", "env_steps"), "select.budgets": "hours"}
+    part = {"name": "mine", "trainer": "toy_evaluated", "examples": [text]}
+    return part | {"axes": [*axes.items()], "columns": [*(columns | named).items()]}
+
+
+def problem_of(**named):
+    asked = request("toy_evaluated", [sweep(**named)], evaluation_interval=20)
+    return check.first_problem(asked)
+
+
+def test_a_sweep_may_name_every_column_and_axis_that_there_is():
+    assert problem_of() is None
+
+
+@pytest.mark.parametrize(
+    ("where", "column", "expected"),
+    [
+        ("select.metric", "val_reward", "did you mean validation_reward?"),
+        ("select.metric", "test_rewards", "did you mean reward?"),
+        ("select.test", "validation_reward", "expected one of: test_reward"),
+        ("curves, metric", "test_reward", "did you mean reward?"),
+        (
+            "curves, to",
+            "loss",
+            "expected one of: env_steps, env_steps_per_second, ",
+        ),
+        ("measures", "hours_per_second", "did you mean env_steps_per_second?"),
+        ("claims, metric", "rewrad", "did you mean reward?"),
+        ("claims, minus", "rewrad", "did you mean reward?"),
+    ],
+)
+def test_a_column_that_the_trainer_lacks_is_named(where, column, expected):
+    """Else its tables would be empty, after hours of training."""
+    place, problem = problem_of(**{where: column})
+    assert place is None
+    said = f"sweep mine, {where}: toy_evaluated has no column '{column}'; {expected}"
+    assert problem.startswith(said)
+
+
+def test_an_axis_that_the_trainer_lacks_is_named():
+    assert problem_of(stop="env_step") == (
+        None,
+        "sweep mine, stop: toy_evaluated has no axis 'env_step'; did you mean env_steps"
+        "?",
+    )

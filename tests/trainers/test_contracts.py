@@ -1,0 +1,101 @@
+"""Every trainer keeps to the contract; see contract_tests."""
+
+import pytest
+import small_few_shot
+import small_q_lambda
+import small_two_colors
+import toy_points
+import toy_variants
+from contract_tests import Contract
+
+from trainers import _two_colors_meta, _two_colors_statistics, few_shot
+
+ROW, CHUNK = 100, 200  # Environment steps.
+EVALUATED, SOURCED = {"evaluation_interval": 10}, {"slope": 2}
+# One block and one step compile fastest; the others run the same lines.
+SHALLOW = {"num_blocks": 1, "inner_steps": 1, "target_steps": 2}
+
+
+class TwoColors(Contract):
+    """Short chunks, with two rows in each."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def surroundings(cls):
+        """Steps between rows, and those of a chunk."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_two_colors_statistics, "RECORD_EVERY", ROW)
+            patch.setattr(_two_colors_meta, "CHUNK_ENV_STEPS", CHUNK)
+            yield
+
+
+class TestActorCritic(TwoColors):
+    """BMG that looks ahead, which has the largest state."""
+
+    trainer = "two_colors_actor_critic"
+    values = small_two_colors.VALUES | {
+        "inner_steps": 2,
+        "target_steps": 2,
+        "matching_function": "symmetric_policy_kl",
+        "target_weight": "meta_learned_weight",
+        "target_rollout": "next_rollout",
+        "meta_input": "normalized_mean_rewards",
+    }
+
+
+class TestQLambda(TwoColors):
+    """BMG."""
+
+    trainer = "two_colors_q_lambda"
+    values = small_q_lambda.VALUES
+
+
+class TestFewShot(Contract):
+    """BMG; chunks are as long as the interval between rows, on any machine."""
+
+    trainer = "few_shot"
+    values = small_few_shot.VALUES | small_few_shot.BMG | SHALLOW
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def surroundings(cls):
+        """Seconds that a chunk may take."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(few_shot, "_CHUNK_SECONDS", 1e9)
+            yield
+
+
+class Toy(Contract):
+    """Trainers of tests, which have no .gin."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def surroundings(cls):
+        """Where trainers are looked for."""
+        with toy_points.importable():
+            yield
+
+    @classmethod
+    def gin_text(cls):
+        """Binds every field."""
+        return toy_variants.gin_text(cls.trainer, **cls.values)
+
+
+class TestToy(Toy):
+    """The smallest trainer."""
+
+    trainer = "toy_trainer"
+
+
+class TestToyEvaluated(Toy):
+    """One that evaluates."""
+
+    trainer = "toy_evaluated"
+    values = EVALUATED
+
+
+class TestToySourced(Toy):
+    """One with a source."""
+
+    trainer = "toy_sourced"
+    values = SOURCED
