@@ -105,14 +105,14 @@ def signed(difference: float) -> str:
     return text if text.startswith("-") else f"+{text}"
 
 
-def suffixed(number: float) -> str:
-    """Writes three digits and a suffix.
+def suffixed(number: float, digits: int = 3) -> str:
+    """Writes a few digits and a suffix.
 
-    >>> suffixed(1_774_099), suffixed(999.6)
-    ('1.77M', '1k')
+    >>> suffixed(1_774_099), suffixed(999.6), suffixed(1_000_500, digits=6)
+    ('1.77M', '1k', '1.0005M')
     """
     for factor, suffix in ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
-        digits = f"{number / factor:.3g}"
-        if abs(float(digits)) < 1000:  # After rounding: 999.6 is 1k.
-            return digits + suffix
-    return f"{number:.3g}"
+        text = f"{number / factor:.{digits}g}"
+        if abs(float(text)) < 1000:  # After rounding: 999.6 is 1k.
+            return text + suffix
+    return f"{number:.{digits}g}"

@@ -62,7 +62,7 @@ SWEEP = Sweep(
     curves=(
         Curve(title="Total reward", metric="total_reward", label="total reward"),
         Curve(
-            title="Entropy weight over four reward cycles, up to 6M steps",
+            title="Entropy weight over four reward cycles",
             metric="entropy_weight",
             label="ε",
             until=6_000_000,  # As in the paper.

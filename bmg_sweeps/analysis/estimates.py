@@ -19,22 +19,44 @@ class Estimate:
 
 
 def by_seed(
-    over: Sequence[str], points: Sequence[Point], values: Sequence[float]
-) -> dict[Any, float]:
-    """Averages each seed's values, over whatever else there is one of.
+    over: Sequence[str], points: Sequence[Point], values: Iterable[Any]
+) -> dict[Any, Any]:
+    """Averages the values of each seed, over its tasks if there are several.
 
     Args:
         over: fields that are averaged over, the seed first.
         points: runs.
-        values: a number of each.
+        values: for each run a number, or an array of numbers.
 
     Returns:
         The means, by seed.
     """
-    numbers: dict[Any, list[float]] = {}
+    groups: dict[Any, list[Any]] = {}
     for p, value in zip(points, values, strict=True):
-        numbers.setdefault(p.values[over[0]], []).append(value)
-    return {seed: statistics.fmean(of_seed) for seed, of_seed in numbers.items()}
+        groups.setdefault(p.values[over[0]], []).append(value)
+    return {seed: sum(group) / len(group) for seed, group in groups.items()}
+
+
+def counted(over: Sequence[str], points: Sequence[Point]) -> str:
+    """Counts runs by the fields that they are averaged over.
+
+    Args:
+        over: the fields, the seed first.
+        points: runs of one configuration.
+
+    Returns:
+        Such as "3 seeds" or "2 seeds × 3 tasks"; "5 of 2 seeds × 3 tasks" where a run
+        is missing.
+    """
+    numbers = [len({p.values[field] for p in points}) for field in over]
+    text = " × ".join(map(formatting.counted, numbers, over))
+    is_whole = math.prod(numbers) == len(points)
+    return text if is_whole else f"{len(points)} of {text}"
+
+
+def task(over: Sequence[str], point: Point) -> tuple[Any, ...]:
+    """Returns what a run is of beside its seed; () where there are only seeds."""
+    return tuple(point.values[field] for field in over[1:])
 
 
 def estimate(values: Iterable[float]) -> Estimate:
@@ -44,10 +66,11 @@ def estimate(values: Iterable[float]) -> Estimate:
     return Estimate(statistics.fmean(values), deviation)
 
 
-def over_runs(over, points: Sequence[Point], values: Sequence[float]) -> Estimate:
-    """Averages over everything; deviates over the first field, the seeds."""
-    of_seeds = estimate(by_seed(over, points, values).values())
-    return dataclasses.replace(of_seeds, mean=statistics.fmean(values))
+def over_runs(
+    over: Sequence[str], points: Sequence[Point], values: Sequence[float]
+) -> Estimate:
+    """Averages each seed's numbers, then takes mean and deviation over seeds."""
+    return estimate(by_seed(over, points, values).values())
 
 
 def exact(estimate: Estimate) -> str:

@@ -108,6 +108,14 @@ def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float |
     return value if value is not None and math.isfinite(value) else None
 
 
+def tests(storage: files.Storage, record: store.Record) -> store.Rows:
+    """Reads the tests of one point; none where they are damaged."""
+    try:
+        return _table(storage, record, "test")
+    except store.Damaged:
+        return {}
+
+
 def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:
     """Reads a table whose axes ascend; raises Damaged for any other."""
     rows = store.rows(storage, record, name)
@@ -132,10 +140,3 @@ def _with_times(rows: store.Rows, axes: Iterable[str]) -> store.Rows:
         if axis in rows and None not in rows[axis]
     }
     return rows | rates | {"hours": [second / 3600 for second in seconds]}
-
-
-def _tests(storage: files.Storage, record: store.Record) -> store.Rows:
-    try:
-        return _table(storage, record, "test")
-    except store.Damaged:
-        return {}

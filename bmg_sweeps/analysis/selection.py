@@ -179,34 +179,6 @@ def read_column(
     return next(filter(None, reasons), None) or values
 
 
-def at_budgets(
-    chosen: Chosen, trained: Sequence[readings.Trained]
-) -> dict[str, Selection]:
-    """Selects at each of a sweep's budgets, as its reports do.
-
-    Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-
-    Returns:
-        As `select`, by axis.
-    """
-    return {
-        axis: select(chosen.sweep, trained, axis, amounts)
-        for axis, amounts in budgets(chosen.sweep.select, chosen.stop).items()
-    }
-
-
-def tested(
-    storage: files.Storage, chosen: Chosen, trained: Sequence[readings.Trained]
-) -> list[Selection]:
-    """Selects on every axis as `at_budgets` does, then reads tests as `with_tests`."""
-    return [
-        with_tests(storage, chosen.sweep, trained, result)
-        for result in at_budgets(chosen, trained).values()
-    ]
-
-
 def with_tests(
     storage: files.Storage,
     sweep: grid.Sweep,
@@ -229,9 +201,7 @@ def with_tests(
         return result
     records = {one.point.id: one.record for one in trained}
     # The same configuration may be the best at many budgets.
-    tests = functools.cache(
-        lambda point_id: readings._tests(storage, records[point_id])
-    )
+    tests = functools.cache(lambda point_id: readings.tests(storage, records[point_id]))
 
     def tested(score: Score) -> Score:
         tables = [tests(p.id) for p in score.points]
@@ -249,6 +219,39 @@ def with_tests(
     best = tuple(map(tested, result.best))
     best_by = {f: tuple(map(tested, scores)) for f, scores in result.best_by.items()}
     return dataclasses.replace(result, best=best, best_by=best_by)
+
+
+def on_fresh_seeds(
+    chosen: Chosen, scores: Sequence[Score], seeds: Sequence[int]
+) -> tuple[Point, ...]:
+    """Makes the points that run selected configurations again on fresh seeds.
+
+    Args:
+        chosen: the sweep that they were selected from.
+        scores: of the configurations.
+        seeds: that none of the sweep's points has.
+
+    Returns:
+        Each configuration with each seed, on all tasks that it was selected on.
+
+    Raises:
+        UserError: a seed was used in the selection, or the first field that scores
+            are averaged over is no seed.
+    """
+    field = chosen.sweep.select.over[0]
+    used = {p.values[field] for p in chosen.points}
+    if not all(type(value) is int for value in used):
+        raise errors.UserError(
+            f"--seeds: expected a sweep whose select.over begins with its seed; "
+            f"{chosen.name} begins with {field!r}"
+        )
+    if again := [seed for seed in seeds if seed in used]:
+        raise errors.UserError(
+            f"--seeds: {field} {again[0]} was used in the selection; expected fresh "
+            f"ones"
+        )
+    points = [p.replaced(**{field: n}) for s in scores for n in seeds for p in s.points]
+    return tuple({p.id: p for p in points}.values())
 
 
 def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
@@ -331,7 +334,7 @@ def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
     for score in scores:
         key = score.configuration.values[field], score.method
         rivals.setdefault(key, []).append(score)
-    best = [min(of, key=lambda s: _rank(rule, s)) for of in rivals.values()]
+    best = [min(group, key=lambda s: _rank(rule, s)) for group in rivals.values()]
     return tuple(sorted(best, key=lambda s: s.configuration.values[field]))
 
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices, grid
@@ -50,30 +50,29 @@ def find(chosen: choices.Chosen, point_id: str) -> Point:
 def selected(
     storage: files.Storage,
     chosen: choices.Chosen,
-    trained: Sequence[readings.Trained],
     budget: tuple[str, float] | None,
-) -> list[selection.Score]:
+) -> results.Results:
     """Selects at a budget, or where it is None at the last one."""
     axis, amount = _budget(chosen, budget)
     text = f"budget {formatting.amounts({axis: amount})}"
-    furthest = max((t.record.progress.get(axis, 0) for t in trained), default=0)
+    found = results.load(storage, chosen, {axis: [amount]})
+    reached = (one.record.progress.get(axis, 0) for one in found.trained)
+    furthest = max(reached, default=0)
     if amount > furthest:
         raise errors.UserError(
             f"{text}: expected at most {formatting.amount(furthest)}, the furthest "
             f"that a point has trained"
         )
-    result = selection.select(chosen.sweep, trained, axis, [amount])
-    if result.refused:
-        raise errors.UserError(f"{text}: {result.refused}")
-    if not result.best:
-        one = result.left_out[0]
+    if found.first.refused:
+        raise errors.UserError(f"{text}: {found.first.refused}")
+    if not found.first.best:
+        one = found.first.left_out[0]
         raise errors.UserError(
             f"{text}: no configuration is complete there; "
             f"{grid.name(chosen.sweep, one.configuration.values)}, "
             f"{one.reason}"
         )
-    result = selection.with_tests(storage, chosen.sweep, trained, result)
-    return list(result.best)
+    return found
 
 
 def _budget(chosen: choices.Chosen, budget) -> tuple[str, float]:

@@ -9,7 +9,7 @@ import dataclasses
 import click
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import checking, cluster, forecast, planning, revision
 from bmg_sweeps.records import files, store
@@ -95,35 +95,22 @@ def rerun(
     if not choice.seeds:
         raise errors.UserError("--seeds: expected fresh seeds to run, such as 10-14")
     chosen = choices.choose(sweep, dataclasses.replace(choice, seeds=()))
-    trained = readings.load(storage, chosen)
-    scores = answers.selected(storage, chosen, trained, budget)
-    axis = scores[0].axis
-    old = {p.id for s in scores for p in s.points}
-    fresh = [
-        p.replaced(seed=seed)
-        for p in (s.points[0] for s in scores)
-        for seed in choice.seeds
-    ]
-    if known := [p for p in fresh if p.id in old]:
-        raise errors.UserError(
-            f"--seeds: seed {known[0].values['seed']} was used in the selection; "
-            f"expected fresh ones"
-        )
-    amount = scores[0].budget
+    before = answers.selected(storage, chosen, budget)
+    scores = before.first.best
+    at = {scores[0].axis: scores[0].budget}
     again = dataclasses.replace(
         chosen,
-        points=tuple(fresh),
-        stop={axis: amount},
+        points=selection.on_fresh_seeds(chosen, scores, choice.seeds),
+        stop=at,
         choice=dataclasses.replace(chosen.choice, seeds=choice.seeds),
     )
     code = _launch(storage, [again], training, say_report=False)
     if training.dry_run:
         return code
-    trained_again = readings.load(storage, again)
-    result = selection.select(chosen.sweep, trained_again, axis, [amount])
+    after = results.load(storage, again, {axis: [n] for axis, n in at.items()})
     from bmg_sweeps.reporting import report, tables
 
-    tables.text([report.comparison(chosen, scores, result)], answers.console())
+    tables.text([report.comparison(before, after)], answers.console())
     return code
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from bmg_sweeps import formatting, privacy
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, manifests, store
@@ -181,23 +181,24 @@ def report_(
         _report_all(storage, choice)
         return
     chosen = choices.choose(sweep, choice)
-    trained = readings.load(storage, chosen)
-    results = selection.tested(storage, chosen, trained)
+    loaded = results.load(storage, chosen)
     files.check_writable(storage)
     from bmg_sweeps.reporting import figures, report, tables
 
     if form == "html":
-        answers.say(f"Report: {_write_html(storage, chosen, trained, results)}")
+        answers.say(f"Report: {_write_html(storage, loaded)}")
         return
     if form == "csv":
-        print(report.comma_separated(chosen, results), end="")
+        print(report.comma_separated(loaded), end="")
     else:
-        made = [_heading(storage, chosen), *report.make(chosen, trained, results)]
+        command = privacy.scrubbed(answers.command(storage, "report", chosen))
+        heading = report.heading(loaded, privacy.scrubbed(storage.uri), command)
+        made = [heading, *report.make(loaded)]
         if form == "markdown":
             print(tables.markdown(made))
         else:
             tables.text(made, answers.console())
-    png = figures.draw(chosen, trained, results)
+    png = figures.draw(loaded)
     name = f"{_report_name(chosen)}.png"
     storage.replace(png, "reports", name)
     if form == "text":
@@ -208,26 +209,25 @@ def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
     found, skipped = choices.choose_all(choice)
     files.check_writable(storage)
+    from bmg_sweeps.reporting import index
+
     entries = []
     for chosen in found:
-        trained = readings.load(storage, chosen)
-        results = selection.tested(storage, chosen, trained)
-        _write_html(storage, chosen, trained, results)
-        entries.append((f"{_report_name(chosen)}.html", chosen, trained))
-    from bmg_sweeps.reporting import page
-
+        loaded = results.load(storage, chosen)
+        _write_html(storage, loaded)
+        entries.append(index.entry(f"{_report_name(chosen)}.html", loaded))
     using = answers.using(storage, [chosen.choice.scale for chosen in found])
-    storage.replace(page.index(entries, using).encode(), "reports", "index.html")
+    storage.replace(index.write(entries, using).encode(), "reports", "index.html")
     answers.say(f"Reports: {_in_reports(storage, 'index.html')}")
     answers.say_skipped(choice, skipped)
 
 
-def _write_html(storage, chosen, trained, results) -> str:
+def _write_html(storage: files.Storage, loaded: results.Results) -> str:
     """Writes a sweep's page into the storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
-    name = f"{_report_name(chosen)}.html"
-    data = page.page(chosen, trained, results, _heading(storage, chosen)).encode()
+    name = f"{_report_name(loaded.chosen)}.html"
+    data = page.page(loaded, privacy.scrubbed(storage.uri)).encode()
     storage.replace(data, "reports", name)
     return _in_reports(storage, name)
 
@@ -264,8 +264,7 @@ def best(
 ) -> None:
     """Print the selected configurations, as gin text or as JSON."""
     chosen = choices.choose(sweep, choice)
-    trained = readings.load(storage, chosen)
-    scores = answers.selected(storage, chosen, trained, budget)
+    scores = answers.selected(storage, chosen, budget).first.best
     if form == "json":
         written = [selection.as_json(chosen.sweep, s) for s in scores]
         print(json.dumps(written, indent=2))
@@ -303,22 +302,6 @@ def track(
         for line in tracking.save_workspace(storage, chosen):
             answers.say(line)
     return int(exported.has_failed)
-
-
-def _heading(storage: files.Storage, chosen: choices.Chosen):
-    from bmg_sweeps.reporting import tables
-
-    command = answers.command(storage, "report", chosen)
-    return tables.Table(
-        title=chosen.sweep.title,
-        columns=("what", "value"),
-        rows=(
-            ("scale", chosen.choice.scale),
-            ("trained to", formatting.amounts(chosen.stop)),
-            ("storage", privacy.scrubbed(storage.uri)),
-            ("command", privacy.scrubbed(command)),
-        ),
-    )
 
 
 def _print_json(storage: files.Storage, about: Mapping[str, Any]) -> None:

@@ -1,108 +1,144 @@
 """Tables of what was selected: at each budget, or for each value of a field."""
 
+import dataclasses
+
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.estimates import Estimate
-from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import published
-from bmg_sweeps.reporting.tables import Cell, Table
-from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Share, Table
+from bmg_sweeps.sweep import display, grid
 
 
-def table(chosen: Chosen, result: Selection) -> Table:
+def table(results: Results, axis: str) -> Table:
     """Makes a table of what was selected, a row for each budget and method.
-
-    Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
 
     Returns:
         Budget, method, what was selected, validation and test, beside published ones.
     """
-    axis, rule = result.axis, chosen.sweep.select
-    title = title_of(chosen, result)
-    if result.refused:
-        return Table(title, ("why not",), ((result.refused,),))
+    chosen, rule = results.chosen, results.sweep.select
+    selected, key = results.selections[axis], Key(Kind.BEST, axis)
+    title = title_of(results, axis)
+    if selected.refused:
+        return Table(key, title, (Column("why not"),), ((selected.refused,),))
     others = published.best(chosen, axis)
-    rows = [_best_row(chosen, result, best, others) for best in result.best]
-    columns = (axis, "method", "selected", rule.metric)
-    columns += (rule.test,) if rule.test else ()
-    columns += ("points", "complete")
-    columns += ("published", "Δ") if others else ()
-    notes = [how(rule), *published.note(chosen)]
+    columns = [Column(axis, "amount"), *_selected_columns(rule)]
+    columns += [Column("points", "count"), Column("complete", "share")]
+    if others:
+        columns.append(Column("published", "estimate", is_published=True))
+        columns.append(Column("Δ", "difference", is_published=True))
+    rows = [_best_row(results, best, others) for best in selected.best]
+    notes = [how(results), *published.note(chosen)]
     notes += [
         f"Published, at {formatting.shown_amount(a.budget)} {axis}: {a.method} "
         f"{estimates.exact(Estimate(a.mean, a.deviation))} ({a.source})."
         for a in others
     ]
-    return Table(title, columns, tuple(rows), tuple(notes))
+    return Table(key, title, tuple(columns), tuple(rows), tuple(notes))
 
 
-def by_value(chosen: Chosen, result: Selection) -> list[Table]:
+def headline(results: Results, axis: str) -> list[Table]:
+    """Makes the last budget's part of the table of the best.
+
+    Returns:
+        One table; none where nothing was selected.
+    """
+    best = results.selections[axis].best
+    if not best:
+        return []
+    whole, last = table(results, axis), best[-1].budget
+    made = dataclasses.replace(
+        whole,
+        key=Key(Kind.HEADLINE, axis),
+        title=f"Best at {formatting.shown_amount(last)} {axis}",
+        columns=whole.columns[1:],
+        rows=tuple(
+            row[1:]
+            for row, score in zip(whole.rows, best, strict=True)
+            if score.budget == last
+        ),
+        notes=whole.notes[:1],
+    )
+    return [made]
+
+
+def by_value(results: Results, axis: str) -> list[Table]:
     """Makes tables of the best at the last budget, apart for each value of a field.
-
-    Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
 
     Returns:
         One for each field that the sweep's panels show so.
     """
-    rule = chosen.sweep.select
-    made = []
-    for field in chosen.sweep.by:
+    rule, made = results.sweep.select, []
+    for field in results.sweep.by:
         rows = [
             (
-                formatting.short(score.configuration.values[field]),
-                score.method,
-                grid.describe(chosen.sweep, score.configuration.values),
-                score.estimate,
-                *((score.test or "–",) if rule.test else ()),
+                tables.value(score.configuration.values[field]),
+                *_selected_cells(results, score),
             )
-            for score in result.best_by.get(field, ())
+            for score in results.selections[axis].best_by.get(field, ())
         ]
-        last = formatting.shown_amount(selection.last_budget(chosen, result.axis))
-        title = f"Best by {rule.metric} at {last} {result.axis}, by {field}"
-        columns = (field, "method", "selected", rule.metric)
-        columns += (rule.test,) if rule.test else ()
-        made.append(Table(title, columns, tuple(rows), (how(rule),)))
+        last = formatting.shown_amount(selection.last_budget(results.chosen, axis))
+        made.append(
+            Table(
+                Key(Kind.BY_VALUE, axis, field),
+                f"Best by {rule.metric} at {last} {axis}, by {field}",
+                (Column(field, "value"), *_selected_columns(rule)),
+                tuple(rows),
+                (how(results),),
+            )
+        )
     return made
 
 
-def title_of(chosen: Chosen, result: Selection) -> str:
+def title_of(results: Results, axis: str) -> str:
     """Names the table, whichever form it has."""
-    return f"Best by {chosen.sweep.select.metric} for each budget of {result.axis}"
+    return f"Best by {results.sweep.select.metric} for each budget of {axis}"
 
 
-def how(rule: grid.Select) -> str:
+def how(results: Results) -> str:
     """Says what is averaged, and over what it was chosen."""
+    rule = results.sweep.select
     over = ", ".join(f"{field}s" for field in rule.over)
     text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
     if rule.test:
         return text + f"Chosen by {rule.metric}; {rule.test} was read afterwards."
+    as_there = ", as in the paper" if published.is_papers(results.chosen) else ""
     return text + (
-        "Chosen and reported on the same ones, as in the paper: the best of many is "
-        "flattered; `rerun` runs fresh ones."
+        f"Chosen and reported on the same ones{as_there}: the best of many is "
+        f"flattered; `rerun` runs fresh ones."
     )
 
 
-def _best_row(chosen, result, best: selection.Score, others) -> tuple[Cell, ...]:
-    at = (best.budget, best.method)
-    considered = sum((s.budget, s.method) == at for s in result.scores)
-    left_out = sum((s.budget, s.method) == at for s in result.left_out)
-    row: list[Cell] = [
-        formatting.shown_amount(best.budget),
-        best.method,
-        grid.describe(chosen.sweep, best.configuration.values),
-        best.estimate,
-    ]
-    if chosen.sweep.select.test:
-        row.append(best.test or "–")
-    row += [str(len(best.points)), f"{considered} / {considered + left_out}"]
+def _selected_columns(rule: grid.Select) -> list[Column]:
+    columns = [Column("method"), Column("selected"), Column(rule.metric, "estimate")]
+    return columns + ([Column(rule.test, "estimate")] if rule.test else [])
+
+
+def _selected_cells(results: Results, score: selection.Score) -> list[Cell]:
+    described = grid.describe(results.sweep, score.configuration.values)
+    tests = [score.test] if results.sweep.select.test else []
+    return [score.method, described, score.estimate, *tests]
+
+
+def _best_row(
+    results: Results, best: selection.Score, others: list[display.PublishedBest]
+) -> tuple[Cell, ...]:
+    at, selected = (best.budget, best.method), results.selections[best.axis]
+    considered = sum((s.budget, s.method) == at for s in selected.scores)
+    left_out = sum((s.budget, s.method) == at for s in selected.left_out)
+    row = [best.budget, *_selected_cells(results, best)]
+    row.append(runs(results, best.points))
+    row.append(Share(considered, considered + left_out))
     if others:
         found = [a for a in others if (a.budget, a.method) == at]
         ours = best.test or best.estimate
-        row.append(Estimate(found[0].mean, found[0].deviation) if found else "–")
-        row.append(formatting.signed(ours.mean - found[0].mean) if found else "–")
+        row.append(Estimate(found[0].mean, found[0].deviation) if found else None)
+        row.append(ours.mean - found[0].mean if found else None)
     return tuple(row)
+
+
+def runs(results: Results, points) -> int | str:
+    """Counts a configuration's runs: seeds, or in words seeds and tasks."""
+    over = results.sweep.select.over
+    return len(points) if len(over) == 1 else estimates.counted(over, points)

@@ -1,31 +1,26 @@
 """Learning curves of every configuration, as data for a page's charts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bmg_sweeps.analysis import readings
+from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import curves, published
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 
-_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
-_MOST, _LEAST = 300, 20  # Amounts of a line: at most, and however many lines there are.
+MAX_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
+MAX_AMOUNTS = 300  # Of a line.
+MIN_AMOUNTS = 20  # Of a line, however many lines there are.
 
 
-def data(
-    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
-) -> dict[str, Any]:
+def data(results: Results) -> dict[str, Any]:
     """Collects what the charts show, as values that JSON has.
-
-    Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis.
 
     Returns:
         `configurations`, in the sweep's order, with labels and the number of their
@@ -33,52 +28,45 @@ def data(
         `methods`, by name; `amounts`, the rows of numbers that lines are
         drawn over; and `axes`, each with the places of its best configurations and,
         for each panel, a line `[place in amounts, means, deviations]` by the place of
-        its configuration, and published numbers. In a panel of ranges the last of the
-        three are the means of the range's other end.
+        its configuration, published numbers, and which part of the axis is shown if not
+        all of it is. In a panel of ranges the last of the three are the means of the
+        range's other end.
     """
-    rule = chosen.sweep.select
-    groups = readings.by_configuration(trained, rule.over)
+    groups, selections = results.configurations, results.selections
     places = {key: i for i, key in enumerate(groups)}
-    best = [[places[key] for key in _best_ids(result)] for result in results]
-    shown = curves.panels(chosen.sweep)
-    is_best = {i for of_axis in best for i in of_axis}
-    num_charts = len(results) * sum(isinstance(p, display.Curve) for p in shown)
-    few = _most(len(groups), len(is_best), num_charts, rule, trained)
-    limits = [_MOST if i in is_best else few for i in range(len(groups))]
+    best = {a: [places[key] for key in _best_ids(s)] for a, s in selections.items()}
+    shown = curves.panels(results.sweep)
+    is_best = {i for of_axis in best.values() for i in of_axis}
+    limits = _limits(results, is_best)
     pool: dict[tuple, int] = {}
     axes = []
-    for result, winners in zip(results, best, strict=True):
+    for axis, selected in selections.items():
         panels = [
-            {
-                "lines": _lines(chosen, groups, result.axis, panel, limits, pool),
-                "published": _published(chosen, result.axis, panel),
-            }
-            if isinstance(panel, display.Curve)
-            else {"lines": {}, "published": []}
-            for panel in (() if result.refused else shown)
+            _panel(results, axis, panel, limits, pool)
+            for panel in (() if selected.refused else shown)
         ]
-        axes.append({"name": result.axis, "best": winners, "panels": panels})
+        axes.append({"name": axis, "best": best[axis], "panels": panels})
     return {
-        "configurations": _configurations(chosen, groups, best[0] if best else []),
+        "configurations": _configurations(results, best[results.first.axis]),
         "panels": [
             {"title": p.title, "label": p.label, "is_range": _is_range(p)}
-            | _best(chosen, results, p)
+            | _best(results, p)
             for p in shown
         ],
-        "methods": list(chosen.sweep.methods),
+        "methods": list(results.sweep.methods),
         "axes": axes,
         "amounts": [list(amounts) for amounts in pool],
     }
 
 
-def _best(chosen, results, panel: display.Curve | display.Best) -> dict[str, Any]:
+def _best(results: Results, panel: display.Curve | display.Best) -> dict[str, Any]:
     """What the selected configurations attain, in a panel that shows it."""
     if isinstance(panel, display.Curve):
         return {}
-    others = () if panel.by else published.best(chosen, panel.axis)
-    attained = [one._asdict() for one in curves.attained(chosen, results, panel)]
+    others = () if panel.by else published.best(results.chosen, panel.axis)
+    attained = [one._asdict() for one in curves.attained(results, panel)]
     return {
-        "below": curves.below(chosen, panel),
+        "below": curves.below(results.sweep, panel),
         "is_by_value": panel.by is not None,
         "attained": attained,
         "published": [_published_point(a) for a in others],
@@ -89,132 +77,102 @@ def _is_range(panel: display.Curve | display.Best) -> bool:
     return isinstance(panel, display.Curve) and panel.to is not None
 
 
-def _lines(chosen, groups, axis, panel, limits, pool) -> dict[int, list]:
-    """The lines of a panel, by the place of their configuration."""
-    lines = {}
-    for i, members in enumerate(groups.values()):
-        method = grid.method_of(chosen.sweep, members[0].point.values)
-        if panel.methods is not None and method not in panel.methods:
-            continue
-        line = _line(chosen, members, axis, panel, limits[i], pool)
-        if line:
+def _panel(results: Results, axis: str, panel, limits, pool) -> dict[str, Any]:
+    """What a panel shows on an axis: lines by the place of their configuration."""
+    if isinstance(panel, display.Best):
+        return {"lines": {}, "span": "", "published": []}
+    lines: dict[int, curves.Line] = {}
+    for i, members in enumerate(results.configurations.values()):
+        method = grid.method_of(results.sweep, members[0].point.values)
+        is_shown = panel.methods is None or method in panel.methods
+        if is_shown and (line := _line(results, axis, panel, members, limits[i])):
             lines[i] = line
-    return lines
+    return {
+        "lines": {i: _written(line, pool) for i, line in lines.items()},
+        "span": curves.span(results, axis, panel, [*lines.values()]),
+        "published": _published(results.chosen, axis, panel),
+    }
 
 
-def _configurations(chosen, groups, first: Sequence[int]) -> list[dict[str, Any]]:
+def _written(line: curves.Line, pool: dict[tuple, int]) -> list:
+    place = pool.setdefault(tuple(_rounded(line.amounts, 6)), len(pool))
+    written = [place, _rounded(line.means, 5)]
+    if line.others is not None:
+        written.append(_rounded(line.others, 5))
+    elif line.deviations is not None:
+        written.append(_rounded(line.deviations, 3))
+    return written
+
+
+def _configurations(results: Results, first: Sequence[int]) -> list[dict[str, Any]]:
     """Says what they are; the first axis's best have the styles best told apart."""
+    groups = results.configurations
     order = [*first, *(i for i in range(len(groups)) if i not in first)]
     styles = {place: style for style, place in enumerate(order)}
     return [
-        _configuration(chosen, members) | {"style": styles[i]}
+        _configuration(results.sweep, members) | {"style": styles[i]}
         for i, members in enumerate(groups.values())
     ]
 
 
-def _best_ids(result: Selection) -> list[str]:
+def _best_ids(selected: Selection) -> list[str]:
     """The best of each method at the last budget that the method has reached."""
-    last = {score.method: score.configuration.id for score in result.best}
+    last = {score.method: score.configuration.id for score in selected.best}
     return list(last.values())
 
 
-def _configuration(chosen: Chosen, members: Sequence[Trained]) -> dict[str, Any]:
+def _configuration(sweep: grid.Sweep, members: Sequence[Trained]) -> dict[str, Any]:
     """Says what a configuration is, and how many of its seeds there are."""
-    values = members[0].point.configuration(chosen.sweep.select.over).values
-    seeds = chosen.sweep.select.over[0]
-    asked = {one.point.values[seeds] for one in members}
-    found = {one.point.values[seeds] for one in members if _has_rows(one)}
-    count = f"{len(found)} of {len(asked)}" if found != asked else str(len(asked))
+    over = sweep.select.over
+    values = members[0].point.configuration(over).values
+    asked = {one.point.values[over[0]] for one in members}
+    found = {one.point.values[over[0]] for one in _drawn(over, members)}
+    count = estimates.counted(over, [one.point for one in members])
     return {
-        "method": grid.method_of(chosen.sweep, values),
-        "label": grid.describe(chosen.sweep, values),
-        "seeds": f"{count} {seeds}{'s' if len(asked) > 1 else ''}",
+        "method": grid.method_of(sweep, values),
+        "label": grid.describe(sweep, values),
+        "seeds": count if found == asked else f"{len(found)} of {count}",
     }
 
 
-def _has_rows(one: Trained) -> bool:
-    return bool(one.rows) and not one.record.damage
+def _drawn(over: Sequence[str], members: Sequence[Trained]) -> list[Trained]:
+    """Keeps the seeds of which every run has rows: the others' means would differ."""
+    without = [one for one in members if not one.rows or one.record.damage]
+    partial = {one.point.values[over[0]] for one in without}
+    return [one for one in members if one.point.values[over[0]] not in partial]
 
 
-def _most(num: int, num_best: int, charts: int, rule: grid.Select, trained) -> int:
-    """Shares out what numbers the best configurations' lines leave to the others."""
-    seeds = {one.point.values[rule.over[0]] for one in trained}
-    columns = 1 if len(seeds) < 2 else 2
-    lines = (num - num_best) * charts * columns
-    left = _NUMBERS - num_best * charts * columns * _MOST
-    return int(np.clip(left // lines if lines else _MOST, _LEAST, _MOST))
+def _limits(results: Results, is_best: set[int]) -> list[int]:
+    """Says of how many amounts each configuration's lines are, by its place.
+
+    The best ones have as many as any; the others share what numbers are left.
+    """
+    seed, number = results.sweep.select.over[0], len(results.configurations)
+    num_seeds = len({p.values[seed] for p in results.chosen.points})
+    shown = curves.panels(results.sweep)
+    num_curves = sum(isinstance(panel, display.Curve) for panel in shown)
+    num_lines = len(results.selections) * num_curves * (1 if num_seeds < 2 else 2)
+    others = (number - len(is_best)) * num_lines
+    left = MAX_NUMBERS - len(is_best) * num_lines * MAX_AMOUNTS
+    few = int(np.clip(left // (others or 1), MIN_AMOUNTS, MAX_AMOUNTS))
+    return [MAX_AMOUNTS if i in is_best else few for i in range(number)]
 
 
-def _line(
-    chosen: Chosen,
-    members: Sequence[Trained],
-    axis: str,
-    panel: display.Curve,
-    most: int,
-    pool: dict[tuple, int],
-) -> list | None:
+def _line(results: Results, axis: str, panel, members, most: int) -> curves.Line | None:
     """Averages a column over seeds; None where there is nothing to draw."""
-    members = [one for one in members if _has_rows(one)]
+    members = _drawn(results.sweep.select.over, members)
     widths = {one.record.provenance.pack_width or 1 for one in members}
     is_timed = any(map(readings.is_timed, (axis, panel.metric)))
     if not members or (is_timed and widths != {1}):
         return None  # The hours of a pack are not its points' own.
-    begin, end = _window(chosen, panel)
-    if axis == chosen.sweep.select.axis:
-        between = begin, end
-    else:
-        members = [
-            _within(one, panel.metric, chosen.sweep.select.axis, begin, end)
-            for one in members
-        ]
-        between = 0.0, chosen.stop.get(axis, np.inf)
-    amounts, values = curves.curve(members, axis, panel.metric, between, most)
-    if not np.isfinite(values).any():
-        return None
-    of_seeds = _of_seeds(chosen, members, values)
-    place = pool.setdefault(tuple(_rounded(amounts, 6)), len(pool))
-    line = [place, _rounded(of_seeds.mean(axis=0), 5)]
-    if panel.to:
-        _, others = curves.curve(members, axis, panel.to, between, most)
-        of_seeds = _of_seeds(chosen, members, others)
-        line.append(_rounded(of_seeds.mean(axis=0), 5))
-    elif len(of_seeds) > 1:
-        line.append(_rounded(of_seeds.std(axis=0, ddof=1), 3))
-    return line
-
-
-def _of_seeds(chosen: Chosen, members: Sequence[Trained], values: np.ndarray):
-    """Averages the runs of each seed, [S, T]."""
-    by_seed: dict[Any, list[np.ndarray]] = {}
-    for one, row in zip(members, values, strict=True):
-        seed = one.point.values[chosen.sweep.select.over[0]]
-        by_seed.setdefault(seed, []).append(row)
-    return np.array([np.mean(rows, axis=0) for rows in by_seed.values()])
-
-
-def _window(chosen: Chosen, panel: display.Curve) -> tuple[float, float]:
-    """The part of the first axis that a panel shows."""
-    stop = chosen.stop.get(chosen.sweep.select.axis, math.inf)
-    end = min(panel.until or math.inf, stop)
-    return (end - panel.last if panel.last else 0.0), end
-
-
-def _within(
-    one: Trained, metric: str, axis: str, begin: float, end: float
-) -> readings.Trained:
-    """Keeps the rows of a part of an axis, to be drawn on another one."""
-    table = one.table(metric)
-    if axis not in table:
-        return one
-    kept = [i for i, amount in enumerate(table[axis]) if begin < amount <= end]
-    rows = {name: [column[i] for i in kept] for name, column in table.items()}
-    return Trained(one.point, one.record, rows)
+    line = curves.line(results, axis, panel, members, most)
+    return line if np.isfinite(line.means).any() else None
 
 
 def _published(chosen: Chosen, axis: str, panel: display.Curve) -> list[dict[str, Any]]:
     """The published numbers that a panel has a place for."""
     rule = chosen.sweep.select
-    begin, end = _window(chosen, panel)
+    begin, end = curves.window(chosen, panel)
     is_compared = panel.to is None and panel.metric == (rule.test or rule.metric)
     if axis != rule.axis or not is_compared:
         return []
@@ -227,7 +185,7 @@ def _published_point(a: display.PublishedBest) -> dict[str, Any]:
             "deviation": a.deviation}  # fmt: skip
 
 
-def _rounded(numbers: Sequence[float], digits: int) -> list[float | int | None]:
+def _rounded(numbers: Iterable[float], digits: int) -> list[float | int | None]:
     """Writes numbers with few digits; what is not finite is a gap."""
     short = [float(f"{n:.{digits}g}") if math.isfinite(n) else None for n in numbers]
     return [int(n) if n is not None and n.is_integer() else n for n in short]

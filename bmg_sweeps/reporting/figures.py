@@ -6,20 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
-import numpy as np
-
-from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import curves, published
-from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep.choices import Chosen
 
 matplotlib.use("Agg")  # No window: the file is all that is wanted.
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import readings
-from bmg_sweeps.sweep import display
+from bmg_sweeps.analysis import estimates
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.reporting import curves, published
+from bmg_sweeps.sweep import display, grid
 
 # Okabe and Ito's colors, which the color-blind can tell apart.
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
@@ -27,15 +22,11 @@ _DASHES = ("-", "--", ":", "-.")
 _STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in _COLORS)
 
 
-def draw(
-    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
-) -> bytes:
+def draw(results: Results) -> bytes:
     """Draws each of a sweep's panels, with the best configuration of every method.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis; curves are drawn on the first.
+        results: of the sweep; curves are drawn on the first axis.
 
     Returns:
         A PNG file. Lines are means over seeds, bands one standard deviation around; a
@@ -43,29 +34,21 @@ def draw(
         one label have one scale.
         Best is at the last budget that any configuration has reached.
     """
-    sweep, result = chosen.sweep, results[0]
-    last = max((score.budget for score in result.best), default=None)
-    best = [score for score in result.best if score.budget == last]
-    by_id = {one.point.id: one for one in trained}
+    sweep, selected = results.sweep, results.first
+    last = max((score.budget for score in selected.best), default=None)
+    best = [score for score in selected.best if score.budget == last]
     shown = curves.panels(sweep)
     figure, panels = _panels(len(shown))
     for panel, curve in zip(panels, shown, strict=True):
         if isinstance(curve, display.Best):
-            _draw_best(panel, chosen, results, curve)
-            continue
-        drawn = [s for s in best if curve.methods is None or s.method in curve.methods]
-        for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
-            members = [by_id[p.id] for p in score.points]
-            name = grid.name(sweep, score.configuration.values)
-            label = f"{name}, {formatting.counted(len(members), 'seed')}"
-            _draw_line(panel, result.axis, curve, chosen.stop, members, style, label)
-        panel.set(title=curve.title, xlabel=result.axis, ylabel=curve.label)
-        panel.ticklabel_format(style="sci", axis="both", scilimits=(-3, 4))
+            _draw_best(panel, results, curve)
+        else:
+            _draw_curves(panel, results, curve, best)
         panel.grid(alpha=0.3)
-        if drawn:
+        if panel.has_data():
             panel.legend(fontsize=7)
     _share_y(panels)
-    figure.suptitle(_title(chosen, trained))
+    figure.suptitle(_title(results))
     figure.tight_layout()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120)
@@ -73,14 +56,13 @@ def draw(
     return buffer.getvalue()
 
 
-def _title(chosen: Chosen, trained: Sequence[Trained]) -> str:
+def _title(results: Results) -> str:
     """Says what is shown, and that it was chosen where there was a choice."""
-    sweep = chosen.sweep
-    groups = readings.by_configuration(trained, sweep.select.over).values()
+    sweep, groups = results.sweep, results.configurations.values()
     methods = [grid.method_of(sweep, one.point.values) for one, *_ in groups]
     is_chosen = len(set(methods)) < len(methods)
     best = "; best of each method" if is_chosen else ""
-    return f"{sweep.title} (scale {chosen.choice.scale}{best})"
+    return f"{sweep.title} (scale {results.chosen.choice.scale}{best})"
 
 
 def _panels(number: int) -> tuple[Any, list[Any]]:
@@ -105,10 +87,11 @@ def _share_y(panels: Sequence[Any]) -> None:
             panel.set_ylim(min(lows), max(highs))
 
 
-def _draw_best(panel, chosen, results, shown: display.Best) -> None:
+def _draw_best(panel, results: Results, shown: display.Best) -> None:
     """Draws what the selected ones attain, and where they stand what is published."""
+    chosen = results.chosen
     styles = dict(zip(chosen.sweep.methods, itertools.cycle(_STYLES), strict=False))
-    for one in curves.attained(chosen, results, shown):
+    for one in curves.attained(results, shown):
         style = styles.get(one.method, {"color": _COLORS[-1]})
         spread = [deviation or 0.0 for deviation in one.deviations]
         panel.errorbar(
@@ -122,28 +105,49 @@ def _draw_best(panel, chosen, results, shown: display.Best) -> None:
             style = styles[method] | {"marker": "*", "fillstyle": "none"}
             label = f"{method}, published"
             panel.plot(at, means, **style, linewidth=0, label=label)
-    below = curves.below(chosen, shown)
+    below = curves.below(chosen.sweep, shown)
     panel.set(title=shown.title, xlabel=below, ylabel=shown.label)
-    panel.grid(alpha=0.3)
-    if panel.has_data():
-        panel.legend(fontsize=7)
+    _set_ticks(panel.yaxis)
+    if not shown.by:
+        _set_ticks(panel.xaxis)
 
 
-def _draw_line(panel, axis: str, shown, stop, members, style, label) -> None:
-    end = min(shown.until or np.inf, stop.get(axis, np.inf))
-    begin = end - shown.last if shown.last else 0.0
-    amounts, values = curves.curve(members, axis, shown.metric, (begin, end))
-    mean, color = values.mean(axis=0), style["color"]
-    if shown.to:
-        _, others = curves.curve(members, axis, shown.to, (begin, end))
-        panel.fill_between(
-            amounts, mean, others.mean(axis=0), color=color, alpha=0.3, label=label
-        )
-        panel.plot(amounts, mean, **style, linewidth=0.8)
+def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:
+    """Draws the selected configurations, on the first axis."""
+    axis, sweep, lines = results.first.axis, results.sweep, []
+    drawn = [s for s in best if shown.methods is None or s.method in shown.methods]
+    for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
+        name = grid.name(sweep, score.configuration.values)
+        label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
+        lines.append(curves.line(results, axis, shown, results.members(score)))
+        _draw_line(panel, lines[-1], style | {"label": label})
+    span = curves.span(results, axis, shown, lines)
+    title = f"{shown.title}, {span}" if span else shown.title
+    panel.set(title=title, xlabel=axis, ylabel=shown.label)
+    for one in (panel.xaxis, panel.yaxis):
+        _set_ticks(one)
+
+
+def _draw_line(panel, line: curves.Line, style) -> None:
+    """Draws mean and deviation over seeds; or the range between two means."""
+    area = {"color": style["color"], "linewidth": 0}
+    if line.others is not None:
+        area |= {"alpha": 0.3, "label": style["label"]}
+        panel.fill_between(line.amounts, line.means, line.others, **area)
+        panel.plot(line.amounts, line.means, **style | {"label": None}, linewidth=0.8)
         return
-    panel.plot(amounts, mean, **style, label=label, linewidth=1.5)
-    if len(members) > 1:
-        deviation = values.std(axis=0, ddof=1)
-        panel.fill_between(
-            amounts, mean - deviation, mean + deviation, color=color, alpha=0.2
-        )
+    panel.plot(line.amounts, line.means, **style, linewidth=1.5)
+    if line.deviations is not None:
+        edges = line.means - line.deviations, line.means + line.deviations
+        panel.fill_between(line.amounts, *edges, alpha=0.2, **area)
+
+
+def _set_ticks(axis: Any) -> None:
+    """Writes the numbers of an axis as 200k and 2M."""
+
+    def written(number: float, _: int) -> str:
+        low, high = axis.get_view_interval()
+        is_zero = abs(number) < 1e-9 * (high - low)  # But for rounding.
+        return formatting.suffixed(0.0 if is_zero else number, digits=6)
+
+    axis.set_major_formatter(ticker.FuncFormatter(written))

@@ -3,78 +3,68 @@
 import numpy as np
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import intervals, selection
-from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.analysis import estimates, intervals, selection
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep.choices import Chosen
-from bmg_sweeps.sweep.point import Point
 
-_MOST_ABREAST = 8  # Methods that are all compared with each other.
+MAX_ABREAST = 8  # Methods that are all compared with each other.
 
 
-def table(chosen: Chosen, result: Selection) -> list[Table]:
+def table(results: Results, axis: str) -> list[Table]:
     """Compares the methods' best at the last budget, where there are runs enough.
-
-    Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
 
     Returns:
         One table; none of fewer than two methods, or of single runs. Of many methods
         each is compared with the one of the best interquartile mean only.
     """
-    last = max((s.budget for s in result.best), default=None)
-    best = [s for s in result.best if s.budget == last]
-    matrices = {s.method: _matrix(chosen.sweep.select, s) for s in best}
+    rule, selected = results.sweep.select, results.selections[axis].best
+    last = max((s.budget for s in selected), default=None)
+    best = [s for s in selected if s.budget == last]
+    matrices = {s.method: _matrix(rule, s) for s in best}
     matrices = {m: x for m, x in matrices.items() if x is not None and len(x) > 1}
     if len(matrices) < 2:
         return []
-    rule = chosen.sweep.select
     sign = 1 if rule.mode == "max" else -1
     middles = {m: intervals.interquartile_mean(x) for m, x in matrices.items()}
     compared = list(matrices)
-    if len(matrices) > _MOST_ABREAST:
+    if len(matrices) > MAX_ABREAST:
         compared = [max(matrices, key=lambda m: sign * middles[m].estimate)]
-    rows = []
-    for method, scores in matrices.items():
-        chances = [
-            "–" if other == method else _chance(sign * scores, sign * matrices[other])
-            for other in compared
-        ]
-        middle = intervals.interval(middles[method], formatting.suffixed)
-        rows.append((method, middle, *chances))
-    versus = [f"P(better than {method})" for method in compared]
+    signed = {method: sign * scores for method, scores in matrices.items()}
+    rows = [
+        (method, middles[method], *(_chance(signed, method, m) for m in compared))
+        for method in matrices
+    ]
+    columns = [Column("method"), Column("interquartile mean", "interval")]
+    columns += [Column(f"P(better than {m})", "probability") for m in compared]
     notes = (
         f"{rule.test or rule.metric} of each method's best at that budget, with 95 % "
         f"intervals of a stratified bootstrap over {rule.over[0]}s. Few runs make wide "
         f"intervals, and very few too narrow ones: of 2, 3 and 5 runs those that are "
         f"called 95 % hold the truth in about 50, 74 and 91 %.",
     )
-    title = f"Methods at {formatting.shown_amount(last)} {result.axis}"
-    columns = ("method", "interquartile mean", *versus)
-    return [Table(title, columns, tuple(rows), notes)]
+    title = f"Methods at {formatting.shown_amount(best[0].budget)} {axis}"
+    key = Key(Kind.IMPROVEMENT, axis)
+    return [Table(key, title, tuple(columns), tuple(rows), notes)]
 
 
-def _chance(ours: np.ndarray, others: np.ndarray) -> str:
-    if ours.shape[1] != others.shape[1]:
+def _chance(signed: dict[str, np.ndarray], method: str, other: str) -> Cell:
+    """How probably a run of one method beats one of another; more is better here."""
+    if method == other:
+        return None
+    if signed[method].shape[1] != signed[other].shape[1]:
         return "other tasks"
-    found = intervals.probability_of_improvement(ours, others)
-    return intervals.interval(found, "{:.2f}".format)
+    return intervals.probability_of_improvement(signed[method], signed[other])
 
 
 def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
     """Arranges runs as [seeds, tasks]; None where some are missing."""
     values = score.test_values or score.values
     seeds = sorted({p.values[rule.over[0]] for p in score.points})
-    tasks = sorted({_task(rule, p) for p in score.points})
+    task_of = [estimates.task(rule.over, p) for p in score.points]
+    tasks = sorted(set(task_of))
     matrix = np.full((len(seeds), len(tasks)), np.nan)
-    for p, value in zip(score.points, values, strict=True):
+    for p, task, value in zip(score.points, task_of, values, strict=True):
         if value is not None:
-            place = seeds.index(p.values[rule.over[0]]), tasks.index(_task(rule, p))
-            matrix[place] = value
+            matrix[seeds.index(p.values[rule.over[0]]), tasks.index(task)] = value
     return None if np.isnan(matrix).any() else matrix
-
-
-def _task(rule: grid.Select, point: Point) -> tuple:
-    return tuple(point.values[field] for field in rule.over[1:])

@@ -1,61 +1,58 @@
 """The table of a sweep's measures: columns of the rows, for every configuration."""
 
-from collections.abc import Sequence
-
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.estimates import Estimate
-from bmg_sweeps.analysis.readings import Trained
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import published
-from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 
 
-def table(chosen: Chosen, trained: Sequence[Trained]) -> list[Table]:
+def table(results: Results) -> list[Table]:
     """Makes the table at the last budget of the sweep's first axis.
-
-    Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
 
     Returns:
         One table; none of a sweep without measures.
     """
-    sweep, rule = chosen.sweep, chosen.sweep.select
+    chosen, sweep, rule = results.chosen, results.sweep, results.sweep.select
     if not sweep.measures:
         return []
-    axis, amounts = next(iter(selection.budgets(rule, chosen.stop).items()))
-    columns, groups = ["method", "configuration"], ["", ""]
-    for measure in sweep.measures:
-        has_others = bool(published.measured(chosen, measure.metric))
-        columns += ["ours", "published"] if has_others else [measure.label]
-        groups += [measure.label] * 2 if has_others else [""]
-    refused = {m.metric: readings.refusal(trained, m.metric) for m in sweep.measures}
+    axis = results.first.axis
+    last = selection.last_budget(chosen, axis)
+    refused = {
+        m.metric: readings.refusal(results.trained, m.metric) for m in sweep.measures
+    }
     why: dict[str, list[str]] = {}
     rows = []
-    for members in readings.by_configuration(trained, rule.over).values():
+    for members in results.configurations.values():
         values = members[0].point.configuration(rule.over).values
         row: list[Cell] = [grid.method_of(sweep, values), grid.describe(sweep, values)]
         for measure in sweep.measures:
             found = refused[measure.metric] or selection.measured(
-                members, rule.over, axis, amounts[-1], measure
+                members, rule.over, axis, last, measure
             )
             if isinstance(found, str):
                 reason = f"{measure.label}: {found}"
                 why.setdefault(reason, []).append(f"{row[0]} {row[1]}")
-            row.append(found if isinstance(found, Estimate) else "–")
+            row.append(found if isinstance(found, Estimate) else None)
             row += _others(chosen, measure, values)
         rows.append(tuple(row))
-    return [
-        Table(
-            f"Measures at {formatting.shown_amount(amounts[-1])} {axis}",
-            tuple(columns),
-            tuple(rows),
-            _notes(chosen, axis, why),
-            groups=tuple(groups) if any(groups) else (),
-        )
-    ]
+    title = f"Measures at {formatting.shown_amount(last)} {axis}"
+    columns, notes = tuple(_columns(chosen)), _notes(chosen, axis, why)
+    return [Table(Key(Kind.MEASURES), title, columns, tuple(rows), notes)]
+
+
+def _columns(chosen: Chosen) -> list[Column]:
+    columns = [Column("method"), Column("configuration")]
+    for measure in chosen.sweep.measures:
+        if published.measured(chosen, measure.metric):
+            columns.append(Column("ours", "estimate", measure.label))
+            columns.append(Column("published", "printed", measure.label, True))
+        else:
+            columns.append(Column(measure.label, "estimate"))
+    return columns
 
 
 def _others(
@@ -65,8 +62,8 @@ def _others(
     numbers = published.measured(chosen, measure.metric)
     found = [m for m in numbers if published.is_of(m, chosen.sweep, values)]
     if found:
-        return [published.written(found[0].mean, found[0].deviation)]
-    return ["–"] if numbers else []
+        return [Estimate(found[0].mean, found[0].deviation)]
+    return [None] if numbers else []
 
 
 def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, ...]:
@@ -80,7 +77,8 @@ def _notes(chosen: Chosen, axis: str, why: dict[str, list[str]]) -> tuple[str, .
         beside = f"; published: {', '.join(sources)}" if sources else ""
         notes.append(f"{measure.label} is {measure.metric}, {how}{beside}.")
     notes += published.note(chosen)
-    for reason, of in why.items():
-        where = of[0] if len(of) == 1 else f"{len(of)} configurations"
+    for reason, configurations in why.items():
+        number = len(configurations)
+        where = configurations[0] if number == 1 else f"{number} configurations"
         notes.append(f"{reason} ({where}).")
     return tuple(notes)

@@ -5,48 +5,37 @@ forbids it a network. Whatever a user or a record said is text here, never marku
 templates escape it, and so does the script where a chart gives markup a meaning.
 """
 
-import base64
 import dataclasses
 import datetime
-import functools
-import hashlib
 import itertools
-import json
-import pathlib
-import re
 import shlex
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jinja2
-import jinja2.utils
-import markupsafe
-import plotly.offline
-
-from bmg_sweeps import formatting, privacy
-from bmg_sweeps.analysis import estimates, readings
-from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps import formatting
+from bmg_sweeps.analysis import readings
 from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.records import store
 from bmg_sweeps.reporting import (
     best_tables,
     charts,
     published,
+    rendering,
     report,
     side_by_side,
+    tables,
 )
-from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.choices import Chosen
 
-_TEMPLATES = pathlib.Path(__file__).parent / "templates"
-_LONG = 15  # Rows of a table that is not folded away.
-_LINE = 36  # Characters of a cell that is not broken into lines.
-_MANY = 200  # Points with an error that are listed.
-_EXAMPLES = 5  # Of them, those whose command is written out.
-_TROUBLE = ("damaged", "failed", "diverged")
+MAX_ROWS = 15  # Of a table that is not folded away.
+MAX_LINE = 36  # Characters of a cell that is not broken into lines.
+MAX_ESTIMATES = 3  # Columns of estimates that are written in full.
+MAX_ERRORS = 200  # Points with an error that are listed.
+MAX_EXAMPLES = 5  # Of them, those whose command is written out.
+TROUBLE = ("damaged", "failed", "diverged")
 _SCALES = {
     "smoke": "Smoke scale: it shows that everything works, and is far too short to "
     "compare methods by. None of these are the paper's numbers.",
@@ -55,78 +44,41 @@ _SCALES = {
 }
 
 
-def page(
-    chosen: Chosen,
-    trained: Sequence[Trained],
-    results: Sequence[Selection],
-    heading: Table,
-) -> str:
+def page(results: Results, storage: str) -> str:
     """Writes the page of a sweep.
 
     Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis, with tests.
-        heading: what was asked: scale, stop rule, storage and command.
+        results: of the sweep.
+        storage: where the records are, as a command line says it.
 
     Returns:
         HTML that needs no other file.
     """
-    statuses = _statuses(chosen, trained)
-    said = {str(name): str(value) for name, value in heading.rows}
-    data = charts.data(chosen, trained, results)
+    chosen, trained = results.chosen, results.trained
+    statuses = statuses_of(results)
+    provenance = report.provenance(results)
+    data = charts.data(results)
     axes = []
-    for result in results:
-        best, *others, provenance = report.make(chosen, trained, [result])
-        shown = [*_headline(chosen, result), *_published_table(chosen, result)]
-        shown = [dataclasses.replace(t, about=best.about) for t in shown]
-        axes.append((result.axis, [_view(t) for t in (*shown, best, *others)]))
-    return _render(
+    for axis in results.selections:
+        shown = best_tables.headline(results, axis)
+        shown += side_by_side.published_table(results, axis)
+        shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
+        shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
+        axes.append((axis, [_view(table) for table in shown]))
+    return rendering.render(
         "page.html",
-        scripts=[_library(), _script("page.js")],
+        scripts=[rendering.library(), rendering.script("page.js")],
         title=chosen.sweep.title,
-        facts=_facts(chosen, trained, statuses, said),
+        facts=_facts(results, statuses, storage),
         warnings=_warnings(chosen, statuses, provenance.notes),
-        data=_json(data),
+        data=rendering.json_text(data),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
-        points=[_view(t) for t in _points_tables(chosen, trained, statuses)],
+        points=[_view(t) for t in _points_tables(results, statuses)],
         provenance=[_view(t) for t in (provenance, _versions_table(trained))],
-        commands=_commands(chosen, results, statuses, said),
+        commands=_commands(results, statuses, storage),
     )
-
-
-def index(entries: Sequence[tuple[str, Chosen, Sequence[Trained]]], using: str) -> str:
-    """Writes the page that leads to those of several sweeps.
-
-    Args:
-        entries: file name of the sweep's page, the sweep, and its records.
-        using: says which storage and scale.
-
-    Returns:
-        HTML that needs no other file.
-    """
-    rows = []
-    for file_name, chosen, trained in entries:
-        statuses = list(_statuses(chosen, trained).values())
-        rows.append(
-            {
-                "link": urllib.parse.quote(file_name),
-                "name": chosen.name,
-                "title": chosen.sweep.title,
-                "trainer": chosen.sweep.trainer,
-                "scale": chosen.choice.scale,
-                "stop": formatting.shown_amounts(chosen.stop),
-                "devices": ", ".join(_devices(trained)) or "–",
-                "points": len(statuses),
-                "done": statuses.count("done"),
-                "trouble": sum(status in _TROUBLE for status in statuses),
-            }
-        )
-    scales = dict.fromkeys(chosen.choice.scale for _, chosen, _ in entries)
-    warnings = [_SCALES[scale] for scale in scales if scale in _SCALES]
-    return _render("index.html", scripts=[], rows=rows, using=using, warnings=warnings)
 
 
 class _Column(NamedTuple):
@@ -143,80 +95,86 @@ class _Shown(NamedTuple):
 
 def _view(table: Table) -> dict[str, Any]:
     """Prepares a table for the template."""
-    estimates = [sum(isinstance(c, Estimate) for c in row) for row in table.rows]
-    is_wide = max(estimates, default=0) > 3
-    columns = []
-    groups = table.groups or ("",) * len(table.columns)
-    for i, (name, group) in enumerate(zip(table.columns, groups, strict=True)):
-        cells = [row[i] for row in table.rows]
-        is_number = name != "value" and all(map(_is_number, cells)) and bool(cells)
-        is_published = name in ("published", "Δ") or group.endswith(" published")
-        columns.append(_Column(name, is_number, is_published))
-    spans = [(group, len(list(of))) for group, of in itertools.groupby(table.groups)]
+    num_estimates = sum(column.kind == "estimate" for column in table.columns)
+    is_wide = num_estimates > MAX_ESTIMATES
+    columns = [
+        _Column(column.name, _is_number(column, cells), column.is_published)
+        for column, cells in zip(table.columns, _transposed(table), strict=True)
+    ]
+    groups = itertools.groupby(column.group for column in table.columns)
+    firsts = [row[0] for row in table.rows]
     return {
+        "kind": table.key.kind,
         "title": table.title,
         "about": table.about,
         "columns": columns,
-        "spans": spans,
-        "rows": [[_shown(cell, is_wide) for cell in row] for row in table.rows],
+        "spans": [(name, len(list(members))) for name, members in groups]
+        if table.has_groups
+        else [],
+        "rows": _shown(table, is_wide),
         "notes": table.notes,
         "is_dense": is_wide,
-        "is_grouped": len({row[0] for row in table.rows}) < len(table.rows),
-        "is_folded": len(table.rows) > _LONG,
+        "is_grouped": len(set(firsts)) < len(firsts),
+        "is_folded": len(table.rows) > MAX_ROWS,
     }
 
 
-def _shown(cell: Cell, is_wide: bool) -> _Shown:
-    if not isinstance(cell, Estimate):
-        return _Shown(cell, len(cell) > _LINE, None)
+def _transposed(table: Table) -> list[list[Cell]]:
+    return [[row[i] for row in table.rows] for i in range(len(table.columns))]
+
+
+def _is_number(column: Column, cells: Sequence[Cell]) -> bool:
+    """Whether a column is set as numbers are: flush right."""
+    if column.kind == "value":
+        return bool(cells) and not any(isinstance(cell, str) for cell in cells)
+    return column.kind not in ("text", "described")
+
+
+def _shown(table: Table, is_wide: bool) -> list[list[_Shown]]:
+    """Writes the cells; where there are many estimates, in full on hover only."""
+    exact = tables.texts(table, is_exact=True)
     if not is_wide:
-        return _Shown(estimates.exact(cell), False, None)
-    return _Shown(estimates.short(cell), False, estimates.exact(cell))
+        return [[_Shown(text, len(text) > MAX_LINE, None) for text in r] for r in exact]
+    short = tables.texts(table, is_exact=False)
+    return [
+        [
+            _Shown(text, len(text) > MAX_LINE, full if full != text else None)
+            for text, full in zip(*row, strict=True)
+        ]
+        for row in zip(short, exact, strict=True)
+    ]
 
 
-def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, Estimate) or bool(re.match(r"(–|[-+]?\d[\d,.]*\b)", cell))
-
-
-def _statuses(chosen: Chosen, trained: Sequence[Trained]) -> dict[str, str]:
+def statuses_of(results: Results) -> dict[str, str]:
     """Says where each point stands, by id; damaged ones apart from missing ones."""
     return {
         one.point.id: "damaged"
         if one.record.damage
-        else store.status(one.record, chosen.stop)
-        for one in trained
+        else store.status(one.record, results.chosen.stop)
+        for one in results.trained
     }
 
 
-def _devices(trained: Sequence[Trained]) -> list[str]:
+def devices_of(trained: Sequence[Trained]) -> list[str]:
+    """Names the kinds of device that points were trained on."""
     return sorted({device for one in trained for device in one.record.devices})
 
 
-def _seeds(chosen: Chosen) -> list[Any]:
-    field = chosen.sweep.select.over[0]
-    return sorted({p.values[field] for p in chosen.points})
-
-
 def _facts(
-    chosen: Chosen,
-    trained: Sequence[Trained],
-    statuses: Mapping[str, str],
-    said: Mapping[str, str],
+    results: Results, statuses: Mapping[str, str], storage: str
 ) -> list[tuple[str, str]]:
     """What a reader has to know before any number."""
-    seeds = _seeds(chosen)
+    chosen = results.chosen
+    over = report.averaged_over(chosen)
     done = sum(status == "done" for status in statuses.values())
     return [
-        ("scale", said.get("scale", chosen.choice.scale)),
+        ("scale", chosen.choice.scale),
         ("trained to", formatting.shown_amounts(chosen.stop)),
-        (
-            f"{chosen.sweep.select.over[0]}s",
-            f"{formatting.ranges(seeds)} ({len(seeds)})",
-        ),
-        ("device", ", ".join(_devices(trained)) or "–"),
+        *((name, f"{values} ({number})") for name, values, number in over),
+        ("device", ", ".join(devices_of(results.trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
-        ("storage", said.get("storage", "–")),
+        ("storage", storage),
     ]
 
 
@@ -225,7 +183,7 @@ def _warnings(
 ) -> list[str]:
     """What keeps the numbers from being the paper's, or from being compared."""
     scale, *rest = chosen.choice.scale, *chosen.choice.arguments()[2:]
-    found = [_SCALES[scale]] if scale in _SCALES else []
+    found = scale_warnings(chosen)
     if rest:
         found.append(f"Not the whole {scale} scale, but with {shlex.join(rest)}.")
     if other := sum(status != "done" for status in statuses.values()):
@@ -233,50 +191,10 @@ def _warnings(
     return [*found, *notes]
 
 
-def _headline(chosen: Chosen, result: Selection) -> list[Table]:
-    """The last budget's part of the table of the best."""
-    if not result.best:
-        return []
-    best = best_tables.table(chosen, result)
-    last = best.rows[-1][0]
-    rows = tuple(row[1:] for row in best.rows if row[0] == last)
-    title = f"Best at {last} {result.axis}"
-    return [Table(title, best.columns[1:], rows, best.notes[:1])]
-
-
-def _published_table(chosen: Chosen, result: Selection) -> list[Table]:
-    """Every published number of an axis, with ours where it was trained that far."""
-    if side_by_side.is_possible(chosen, result):
-        return []  # It has all of them.
-    others = published.best(chosen, result.axis)
-    ours = {(score.budget, score.method): score for score in result.best}
-    rows = []
-    for a in others:
-        row = (
-            a.method,
-            formatting.shown_amount(a.budget),
-            Estimate(a.mean, a.deviation),
-        )
-        score = ours.get((a.budget, a.method))
-        found: tuple[Cell, ...] = ("–", "–", "–")
-        if score:
-            values, estimate = score.configuration.values, score.test or score.estimate
-            difference = formatting.signed(estimate.mean - a.mean)
-            found = (estimate, grid.describe(chosen.sweep, values), difference)
-        rows.append((*row, *found, a.source))
-    if not rows:
-        return []
-    columns = ("method", result.axis, "published", "ours", "selected", "Δ", "source")
-    note = "Published numbers are others', copied from the source; ours are measured."
-    return [Table("Published numbers beside ours", columns, tuple(rows), (note,))]
-
-
-def _points_tables(
-    chosen: Chosen, trained: Sequence[Trained], statuses: Mapping[str, str]
-) -> list[Table]:
+def _points_tables(results: Results, statuses: Mapping[str, str]) -> list[Table]:
     """Points that ended badly, with their error, and those that are not done."""
-    made = []
-    bad = [one for one in trained if statuses[one.point.id] in _TROUBLE]
+    chosen, trained, made = results.chosen, results.trained, []
+    bad = [one for one in trained if statuses[one.point.id] in TROUBLE]
     bad += [
         one
         for one in trained
@@ -297,23 +215,28 @@ def _trouble_table(
 ) -> Table:
     over = chosen.sweep.select.over
     rows = []
-    for one in bad[:_MANY]:
+    for one in bad[:MAX_ERRORS]:
         values = one.point.values
         row = (
             one.point.id,
             statuses[one.point.id],
             grid.method_of(chosen.sweep, values),
             grid.describe(chosen.sweep, one.point.configuration(over).values),
-            *(str(values[field]) for field in over),
+            *(tables.value(values[field]) for field in over),
             formatting.shown_amounts(one.record.progress),
             _error(one.record),
         )
         rows.append(row)
     more = len(bad) - len(rows)
     notes = (f"And {more:,} more, which the command `status` lists.",) if more else ()
-    columns = ("point", "status", "method", "configuration", *over, "reached", "error")
+    names = ("point", "status", "method", "configuration")
+    columns = (
+        *map(Column, names),
+        *(Column(field, "value") for field in over),
+        *(Column("reached"), Column("error")),
+    )
     title = "Points that failed, diverged or are damaged"
-    return Table(title, columns, tuple(rows), notes)
+    return Table(Key(Kind.TROUBLE), title, columns, tuple(rows), notes)
 
 
 def _error(record: store.Record) -> str:
@@ -337,17 +260,23 @@ def _waiting_table(
             (
                 grid.method_of(chosen.sweep, values),
                 grid.describe(chosen.sweep, values),
-                str(states.count("missing")),
-                str(states.count("running")),
-                formatting.ranges(
-                    sorted({one.point.values[rule.over[0]] for one in members})
+                states.count("missing"),
+                states.count("running"),
+                *(
+                    formatting.ranges(sorted({one.point.values[f] for one in members}))
+                    for f in rule.over
                 ),
-                f"{formatting.shown_amount(furthest)} {rule.axis}" if furthest else "–",
+                formatting.shown_amounts({rule.axis: furthest}) if furthest else None,
             )
         )
-    columns = ("method", "configuration", "missing", "running", f"{rule.over[0]}s",
-               "furthest")  # fmt: skip
-    return Table("Points that are missing or running", columns, tuple(rows))
+    columns = (
+        *(Column("method"), Column("configuration")),
+        *(Column("missing", "count"), Column("running", "count")),
+        *(Column(f"{field}s") for field in rule.over),
+        Column("furthest"),
+    )
+    title = "Points that are missing or running"
+    return Table(Key(Kind.WAITING), title, columns, tuple(rows))
 
 
 def _versions_table(trained: Sequence[Trained]) -> Table:
@@ -364,7 +293,8 @@ def _versions_table(trained: Sequence[Trained]) -> Table:
     if times:
         first, last = (_day(end(times)) for end in (min, max))
         rows.append(("trained between", f"{first} and {last}"))
-    return Table("Versions and dates", ("what", "value"), tuple(rows))
+    columns = (Column("what"), Column("value"))
+    return Table(Key(Kind.VERSIONS), "Versions and dates", columns, tuple(rows))
 
 
 def _day(seconds: float) -> str:
@@ -372,15 +302,18 @@ def _day(seconds: float) -> str:
     return when.strftime("%Y-%m-%d %H:%M UTC")
 
 
+def scale_warnings(chosen: Chosen) -> list[str]:
+    """Says what a scale of the paper's sweeps is too small for."""
+    is_smaller = published.is_papers(chosen) and chosen.choice.scale in _SCALES
+    return [_SCALES[chosen.choice.scale]] if is_smaller else []
+
+
 def _commands(
-    chosen: Chosen,
-    results: Sequence[Selection],
-    statuses: Mapping[str, str],
-    said: Mapping[str, str],
+    results: Results, statuses: Mapping[str, str], storage: str
 ) -> list[tuple[str, list[str]]]:
     """What to type for each of the page's parts, to the letter."""
-    storage = ["--storage", said["storage"]] if "storage" in said else []
-    arguments = [*chosen.choice.arguments(), *storage]
+    chosen, stored = results.chosen, ["--storage", storage]
+    arguments = [*chosen.choice.arguments(), *stored]
 
     def command(name: str, *more: str, given: Sequence[str] = arguments) -> str:
         words = [name, chosen.name, *given, *more]
@@ -392,14 +325,14 @@ def _commands(
         ("See where the points stand", [command("status")]),
     ]
     budgets = [
-        formatting.amounts({result.axis: max(score.budget for score in result.best)})
-        for result in results
-        if result.best
+        formatting.amounts({axis: max(score.budget for score in selected.best)})
+        for axis, selected in results.selections.items()
+        if selected.best
     ]
     best = [command("best", "--budget", budget) for budget in budgets]
-    fresh = [*_without_seeds(chosen.choice), *storage, "--seeds", _fresh_seeds(chosen)]
+    fresh = [*_without_seeds(chosen.choice), *stored, "--seeds", _fresh_seeds(chosen)]
     again = [command("rerun", "--budget", budget, given=fresh) for budget in budgets]
-    bad = [i for i, status in statuses.items() if status in _TROUBLE][:_EXAMPLES]
+    bad = [i for i, status in statuses.items() if status in TROUBLE][:MAX_EXAMPLES]
     retries = [command("run", "--point", i) for i in bad]
     if best:
         written.append(("Print the best configurations", best))
@@ -432,68 +365,3 @@ def _grouped(configurations: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     for place, one in enumerate(configurations):
         groups.setdefault(one["method"], []).append((place, one))
     return groups
-
-
-def _render(template: str, scripts: Sequence[str], **values: Any) -> str:
-    hashes = [hashlib.sha256(script.encode()).digest() for script in scripts]
-    allowed = [f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes]
-    style = (_TEMPLATES / "page.css").read_text(encoding="utf-8")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            style=markupsafe.Markup(style),
-            scripts=[markupsafe.Markup(script) for script in scripts],
-            script_policy=" ".join(allowed) or "'none'",
-            **values,
-        )
-    )
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        finalize=lambda value: (
-            privacy.scrubbed(value, homes=True) if type(value) is str else value
-        ),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["code"] = _code
-    return environment
-
-
-def _code(text: str) -> markupsafe.Markup:
-    """Marks what stands between backticks."""
-    escaped = str(markupsafe.escape(privacy.scrubbed(text, homes=True)))
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))
-
-
-@functools.cache
-def _library() -> str:
-    """The charts' library, in a form that can stand inside a page."""
-    return _inside(plotly.offline.get_plotlyjs())
-
-
-def _script(name: str) -> str:
-    return _inside((_TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-def _inside(script: str) -> str:
-    """Writes a script so that a page's parser finds its end where it is.
-
-    The parser turns every end of line into one character, as the hash has it.
-    """
-    script = script.replace("\r\n", "\n").replace("\r", "\n")
-    return re.sub(r"<(?=/script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
-
-
-def _json(value: Any) -> markupsafe.Markup:
-    """Writes data for a script, safe to stand inside a page."""
-    dumps = functools.partial(json.dumps, allow_nan=False, separators=(",", ":"))
-    return jinja2.utils.htmlsafe_json_dumps(
-        value, dumps=lambda v: privacy.scrubbed_json(dumps(v, ensure_ascii=False))
-    )

@@ -5,6 +5,14 @@ from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest, PublishedMeasure
 
+PAPER = "paper"  # The scale of a sweep that is as large as in its paper.
+
+
+def is_papers(chosen: Chosen) -> bool:
+    """Whether a sweep repeats what a paper has: it has its numbers, or its scale."""
+    sweep = chosen.sweep
+    return sweep.published is not None or PAPER in sweep.scales
+
 
 def why_not(chosen: Chosen) -> str | None:
     """Says why published numbers do not compare with a sweep's; None where they do.
@@ -39,16 +47,18 @@ def has_selections(chosen: Chosen, axis: str) -> bool:
 
 def best(chosen: Chosen, axis: str) -> list[PublishedBest]:
     """Returns the published numbers that compare, of the budgets of an axis."""
-    if why_not(chosen):
+    numbers = chosen.sweep.published
+    if numbers is None or why_not(chosen):
         return []
-    return [one for one in chosen.sweep.published.best if one.axis == axis]
+    return [one for one in numbers.best if one.axis == axis]
 
 
 def measured(chosen: Chosen, metric: str) -> list[PublishedMeasure]:
     """Returns the published numbers that compare, of a column."""
-    if why_not(chosen):
+    numbers = chosen.sweep.published
+    if numbers is None or why_not(chosen):
         return []
-    return [one for one in chosen.sweep.published.measures if one.metric == metric]
+    return [one for one in numbers.measures if one.metric == metric]
 
 
 def is_of(one: PublishedMeasure, sweep: grid.Sweep, values: grid.Values) -> bool:
@@ -68,9 +78,3 @@ def note(chosen: Chosen) -> list[str]:
     return [
         f"Published numbers are left out: {reason}, and does not compare with them."
     ]
-
-
-def written(mean: float, deviation: float | None) -> str:
-    """Writes a number with the digits that it was published with."""
-    parts = [mean] if deviation is None else [mean, deviation]
-    return " ± ".join(f"{part:g}" for part in parts)

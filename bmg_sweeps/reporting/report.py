@@ -9,141 +9,250 @@ from typing import Any
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import selection
-from bmg_sweeps.analysis.readings import Trained
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
-    claims,
+    claim_table,
     improvement,
     measures,
     published,
     side_by_side,
 )
-from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
-_MOST_COLUMNS = 12  # Budgets of the table of every configuration.
+MAX_BUDGETS = 12  # Columns of the table of every configuration.
+
+_WHAT = (Column("what"), Column("value"))
 
 
-def make(
-    chosen: Chosen, trained: Sequence[Trained], results: Sequence[Selection]
-) -> list[Table]:
+def make(results: Results) -> list[Table]:
     """Makes the tables of a sweep.
 
-    Args:
-        chosen: the sweep, its points and stop rule.
-        trained: their records.
-        results: what was selected, on each axis.
+    Returns:
+        For each axis those of `of_axis`; what was left out, if anything; and where the
+        numbers come from. All of them say scale, seeds, device, and what else the sweep
+        shows.
+    """
+    made = [table for axis in results.selections for table in of_axis(results, axis)]
+    made += left_out(results, *results.selections)
+    return [*made, provenance(results)]
+
+
+def of_axis(results: Results, axis: str) -> list[Table]:
+    """Makes the tables of an axis of budgets.
 
     Returns:
-        For each axis, the selection for every budget, and for the values of a field;
-        the methods at the last one, and every configuration at every budget; the
-        sweep's measures; what was left out, if anything; and where the numbers come
-        from. All of them say scale, seeds, device, and what else the sweep shows.
+        The selection for every budget, and for the values of a field; the methods at
+        the last one, and every configuration at every budget. With the sweep's own
+        axis are its claims and measures.
     """
-    made = []
-    for result in results:
-        is_abreast = side_by_side.is_possible(chosen, result)
-        form = side_by_side.table if is_abreast else best_tables.table
-        made.append(form(chosen, result))
-        if not result.refused:
-            made += best_tables.by_value(chosen, result)
-            if result.axis == chosen.sweep.select.axis:
-                made += claims.table(chosen, trained, result)
-            made += improvement.table(chosen, result)
-            made.append(_scores_table(chosen, result))
-        if result.axis == chosen.sweep.select.axis:
-            made += measures.table(chosen, trained)
-    left_out = [one for result in results for one in result.left_out]
-    if left_out:
-        made.append(_left_out_table(chosen, left_out))
-    made.append(_provenance_table(trained))
-    about = _about(chosen, trained)
+    about = _about(results)
+    is_abreast = side_by_side.is_possible(results, axis)
+    made = [(side_by_side if is_abreast else best_tables).table(results, axis)]
+    is_first = axis == results.sweep.select.axis
+    if not results.selections[axis].refused:
+        made += best_tables.by_value(results, axis)
+        made += claim_table.table(results) if is_first else []
+        made += improvement.table(results, axis)
+        made.append(_scores_table(results, axis))
+    made += measures.table(results) if is_first else []
     return [dataclasses.replace(table, about=about) for table in made]
 
 
-def comparison(
-    chosen: Chosen, before: Sequence[selection.Score], after: Selection
-) -> Table:
+def keys(chosen: Chosen) -> list[Key]:
+    """Names the tables that a sweep's report has, whatever its records hold.
+
+    Args:
+        chosen: the sweep and its stop rule.
+
+    Returns:
+        Those of `make`, but for the comparison of methods, which needs several runs,
+        and what was left out.
+    """
+    sweep, found = chosen.sweep, []
+    for axis in selection.budgets(sweep.select, chosen.stop):
+        is_first = axis == sweep.select.axis
+        found.append(Key(Kind.BEST, axis))
+        found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
+        found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
+        found.append(Key(Kind.SCORES, axis))
+        found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
+    return [*found, Key(Kind.PROVENANCE)]
+
+
+def heading(results: Results, storage: str, command: str) -> Table:
+    """Makes the table of what was asked.
+
+    Args:
+        results: of the sweep.
+        storage: where the records are.
+        command: that shows the same.
+
+    Returns:
+        Scale, stop rule, storage and command.
+    """
+    chosen = results.chosen
+    rows = (
+        ("scale", chosen.choice.scale),
+        ("trained to", formatting.amounts(chosen.stop)),
+        ("storage", storage),
+        ("command", command),
+    )
+    return Table(Key(Kind.HEADING), chosen.sweep.title, _WHAT, rows)
+
+
+def left_out(results: Results, *axes: str) -> list[Table]:
+    """Makes the table of what was not considered, and why.
+
+    Args:
+        results: of the sweep.
+        *axes: whose budgets are meant.
+
+    Returns:
+        One table, with each configuration once; none where nothing was left out.
+    """
+    first: dict[str, selection.LeftOut] = {}
+    for axis in axes:
+        for one in results.selections[axis].left_out:
+            first.setdefault(one.configuration.id, one)
+    if not first:
+        return []
+    rows = []
+    for one in first.values():
+        described = grid.describe(results.sweep, one.configuration.values)
+        rows.append((one.method, described, one.budget, one.reason))
+    columns = (Column("method"), Column("configuration"))
+    columns += (Column("budget", "amount"), Column("why"))
+    title = "Left out, from the first budget on that they do not reach"
+    about = _about(results)
+    return [Table(Key(Kind.LEFT_OUT), title, columns, tuple(rows), about=about)]
+
+
+def provenance(results: Results) -> Table:
+    """Makes the table of the code, the devices and the times of a sweep's points."""
+    trained = results.trained
+    runs = [t.record.provenance for t in trained if t.record.provenance]
+    revisions = sorted({r for t in trained for r in t.record.revisions})
+    devices = sorted({d for t in trained for d in t.record.devices})
+    widths = sorted({p.pack_width or 1 for p in runs})
+    threads = sorted({str(p.threads) for p in runs})
+    notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
+    notes += ["Devices are mixed."] if len(devices) > 1 else []
+    rows = (
+        ("points with a record", f"{len(runs)} of {len(trained)}"),
+        ("code revision", ", ".join(revisions) or None),
+        ("device", ", ".join(devices) or None),
+        ("threads", ", ".join(threads) or None),
+        ("points in a pack", ", ".join(map(str, widths)) or None),
+        ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
+        ("evaluation seconds", _median(p.evaluation_seconds or 0 for p in runs)),
+        ("compile seconds", _median(p.compile_seconds or 0 for p in runs)),
+    )
+    key, about = Key(Kind.PROVENANCE), _about(results)
+    return Table(key, "Provenance", _WHAT, rows, tuple(notes), about)
+
+
+def comparison(before: Results, after: Results) -> Table:
     """Compares the selected configurations with themselves on fresh seeds.
 
     Args:
-        chosen: the sweep.
-        before: what was selected.
-        after: the same configurations, scored on the fresh seeds.
+        before: at one budget.
+        after: of what was selected, at the same budget on the fresh seeds.
 
     Returns:
-        One row for each configuration.
+        One row for each configuration, of tests where the sweep has any.
     """
-    again = {score.configuration.id: score for score in after.scores}
-    missing = {one.configuration.id: one.reason for one in after.left_out}
+    rule, best = before.sweep.select, before.first.best
+    again = {score.configuration.id: score for score in after.first.best}
+    missing = {one.configuration.id: one.reason for one in after.first.left_out}
+    side = (Column("validation", "estimate"),) if rule.test else ()
+    seeds = Column(f"{rule.over[0]}s", "count")
+    columns = (Column("method"), Column("selected"), Column("then", "estimate"), *side)
+    columns += (seeds, Column(f"on fresh {seeds.name}", "estimate"), *side, seeds)
     rows = []
-    for score in before:
-        key = score.configuration.id
-        rows.append(
-            (
-                score.method,
-                grid.describe(chosen.sweep, score.configuration.values),
-                score.estimate,
-                str(len(score.points)),
-                again[key].estimate if key in again else missing[key],
-                str(len(again[key].points)) if key in again else "–",
-            )
-        )
-    metric, axis = chosen.sweep.select.metric, before[0].axis
+    for score in best:
+        found = again.get(score.configuration.id)
+        reason = missing.get(score.configuration.id)
+        described = grid.describe(before.sweep, score.configuration.values)
+        without = (reason, *(None for _ in side), None)
+        cells = _compared(after, found) if found else without
+        rows.append((score.method, described, *_compared(before, score), *cells))
+    note = f"Beside it, validation: {rule.metric}, which decided."
+    budget = formatting.shown_amount(best[0].budget)
     return Table(
-        title=f"{metric} at {formatting.shown_amount(before[0].budget)} {axis}",
-        columns=("method", "selected", "then", "seeds", "on fresh seeds", "seeds"),
-        rows=tuple(rows),
-        about=_about(chosen, ()),
+        Key(Kind.COMPARISON),
+        f"{rule.test or rule.metric} at {budget} {before.first.axis}",
+        columns,
+        tuple(rows),
+        (note,) if rule.test else (),
+        _about(dataclasses.replace(before, trained=())),
     )
 
 
-def comma_separated(chosen: Chosen, results: Sequence[Selection]) -> str:
-    """Writes every configuration's score at every budget as CSV, one in a line.
+def _compared(results: Results, score: selection.Score) -> tuple[Cell, ...]:
+    """A configuration's number, validation beside a test, and the number of runs."""
+    runs = best_tables.runs(results, score.points)
+    if results.sweep.select.test:
+        return (score.test, score.estimate, runs)
+    return (score.estimate, runs)
 
-    Args:
-        chosen: the sweep, its points and stop rule.
-        results: what was selected, on each axis.
+
+def comma_separated(results: Results) -> str:
+    """Writes every configuration's score at every budget as CSV, one in a line.
 
     Returns:
         Columns for method, configuration as tables describe it, each tuned field, axis,
-        budget, mean and deviation of the metric, number of points, whether it is the
-        method's best there, and if so, mean and deviation of the test, and what is
-        published of the method's best there.
+        budget, mean and deviation of the metric, number of points (and of seeds and
+        tasks, where there are both), whether it is the method's best there, and if so,
+        mean and deviation of the test, and what is published of the method's best.
     """
-    sweep = chosen.sweep
+    sweep, rule = results.sweep, results.sweep.select
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
+    over = rule.over if len(rule.over) > 1 else ()
+    others = {axis: published.best(results.chosen, axis) for axis in results.selections}
+    has_others = any(others.values())
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    metric, test = sweep.select.metric, sweep.select.test
-    head = ("method", "configuration", *fields)
-    head += ("axis", "budget", metric, "deviation", "points", "is_best")
-    head += (test, "test_deviation") if test else ()
-    others = {a: published.best(chosen, a) for a in (r.axis for r in results)}
-    if any(others.values()):
-        head += ("published", "published_deviation", "published_configuration")
-    writer.writerow(head)
-    for result in results:
-        best = {(s.budget, s.configuration.id): s for s in result.best}
-        for score in result.scores:
-            values = score.configuration.values
-            is_ours = score.method in sweep.methods
-            tuned = sweep.methods[score.method].tuned if is_ours else ()
-            cells = [values[field] if field in tuned else "" for field in fields]
+    writer.writerow(
+        (
+            *("method", "configuration", *fields, "axis", "budget"),
+            *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
+            *((rule.test, "test_deviation") if rule.test else ()),
+            *(_PUBLISHED if has_others else ()),
+        )
+    )
+    for selected in results.selections.values():
+        best = {(s.budget, s.configuration.id): s for s in selected.best}
+        for score in selected.scores:
+            winner = best.get((score.budget, score.configuration.id))
             numbers = (score.budget, *dataclasses.astuple(score.estimate))
-            chosen_one = best.get((score.budget, score.configuration.id))
-            is_best = chosen_one is not None
-            described = grid.describe(sweep, values)
-            row = (score.method, described, *cells, score.axis, *numbers)
-            tested = chosen_one.test if is_best else None
-            tail = dataclasses.astuple(tested) if tested else ("", "")
-            row += (len(score.points), is_best, *(tail if test else ()))
-            beside = _published(others[score.axis], score) if is_best else ("", "", "")
-            writer.writerow(row + (beside if any(others.values()) else ()))
+            tested = winner and winner.test
+            row = (score.method, *_configuration(sweep, score, fields), score.axis)
+            row += (*numbers, len(score.points))
+            row += tuple(len({p.values[field] for p in score.points}) for field in over)
+            row += (winner is not None,)
+            if rule.test:
+                row += dataclasses.astuple(tested) if tested else ("", "")
+            if has_others:
+                row += _published(others[score.axis], score) if winner else ("",) * 3
+            writer.writerow(row)
     return buffer.getvalue()
+
+
+_PUBLISHED = ("published", "published_deviation", "published_configuration")
+
+
+def _configuration(
+    sweep: grid.Sweep, score: selection.Score, fields: Sequence[str]
+) -> tuple[Any, ...]:
+    """Describes a configuration, then gives its values of the fields that tune it."""
+    values, method = score.configuration.values, sweep.methods.get(score.method)
+    tuned = method.tuned if method else ()
+    cells = (values[field] if field in tuned else "" for field in fields)
+    return (grid.describe(sweep, values), *cells)
 
 
 def _published(
@@ -158,88 +267,59 @@ def _published(
     return ("", "", "")
 
 
-def _about(chosen: Chosen, trained: Sequence[Trained]) -> str:
+def _about(results: Results) -> str:
     """Says what the numbers of every table are numbers of."""
-    sweep, over = chosen.sweep, chosen.sweep.select.over[0]
-    seeds = formatting.ranges(sorted({p.values[over] for p in chosen.points}))
-    devices = sorted({d for t in trained for d in t.record.devices})
+    chosen, sweep = results.chosen, results.sweep
+    devices = sorted({d for t in results.trained for d in t.record.devices})
     shown = []
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
         shown.append(f"{symbol.text} {'/'.join(values)}")
     stop = formatting.shown_amounts(chosen.stop)
-    parts = [f"scale {chosen.choice.scale}", *shown, f"{over}s {seeds}"]
+    runs = [f"{name} {text}" for name, text, _ in averaged_over(chosen)]
+    parts = [f"scale {chosen.choice.scale}", *shown, *runs]
     return "; ".join([*parts, f"trained to {stop}", *devices])
 
 
-def _scores_table(chosen: Chosen, result: Selection) -> Table:
-    every = sorted({s.budget for s in (*result.scores, *result.left_out)})
-    step = -(-len(every) // _MOST_COLUMNS) or 1
+def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
+    """Says which seeds, and tasks if there are several, the numbers are means over.
+
+    Args:
+        chosen: the sweep and its points.
+
+    Returns:
+        For each field its name in the plural, its values, and how many they are.
+    """
+    found = []
+    for field in chosen.sweep.select.over:
+        values = sorted({p.values[field] for p in chosen.points})
+        found.append((f"{field}s", formatting.ranges(values), len(values)))
+    return found
+
+
+def _scores_table(results: Results, axis: str) -> Table:
+    selected, sweep = results.selections[axis], results.sweep
+    every = sorted({s.budget for s in (*selected.scores, *selected.left_out)})
+    step = -(-len(every) // MAX_BUDGETS) or 1
     amounts = every[::-step][::-1]  # The last one is among them.
     by_configuration: dict[str, dict[float, selection.Score]] = {}
-    for score in result.scores:
+    for score in selected.scores:
         key = score.configuration.id
         by_configuration.setdefault(key, {})[score.budget] = score
     rows = []
     for by_budget in by_configuration.values():
         one = next(iter(by_budget.values()))
-        cells = [by_budget[a].estimate if a in by_budget else "–" for a in amounts]
-        described = grid.describe(chosen.sweep, one.configuration.values)
+        cells = [by_budget[a].estimate if a in by_budget else None for a in amounts]
+        described = grid.describe(sweep, one.configuration.values)
         rows.append((one.method, described, *cells))
-    return Table(
-        title=f"{chosen.sweep.select.metric} of every configuration, by {result.axis}",
-        columns=(
-            "method",
-            "configuration",
-            *(formatting.shown_amount(a) for a in amounts),
-        ),
-        rows=tuple(rows),
-        notes=(f"At {len(amounts)} of {len(every)} budgets; CSV has all of them.",)
-        if len(amounts) < len(every)
-        else (),
-    )
+    columns = [Column("method"), Column("configuration")]
+    columns += [Column(formatting.shown_amount(a), "estimate") for a in amounts]
+    title = f"{sweep.select.metric} of every configuration, by {axis}"
+    note = f"At {len(amounts)} of {len(every)} budgets; CSV has all of them."
+    notes = (note,) if len(amounts) < len(every) else ()
+    return Table(Key(Kind.SCORES, axis), title, tuple(columns), tuple(rows), notes)
 
 
-def _left_out_table(chosen: Chosen, left_out: Sequence[selection.LeftOut]) -> Table:
-    first: dict[str, selection.LeftOut] = {}
-    for one in left_out:
-        first.setdefault(one.configuration.id, one)
-    return Table(
-        title="Left out, from the first budget on that they do not reach",
-        columns=("method", "configuration", "budget", "why"),
-        rows=tuple(
-            (
-                one.method,
-                grid.describe(chosen.sweep, one.configuration.values),
-                formatting.shown_amount(one.budget),
-                one.reason,
-            )
-            for one in first.values()
-        ),
-    )
-
-
-def _provenance_table(trained: Sequence[Trained]) -> Table:
-    runs = [t.record.provenance for t in trained if t.record.provenance]
-    revisions = sorted({r for t in trained for r in t.record.revisions})
-    devices = sorted({d for t in trained for d in t.record.devices})
-    widths = sorted({p.pack_width or 1 for p in runs})
-    threads = sorted({str(p.threads) for p in runs})
-    notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
-    notes += ["Devices are mixed."] if len(devices) > 1 else []
-    rows = (
-        ("points with a record", f"{len(runs)} of {len(trained)}"),
-        ("code revision", ", ".join(revisions) or "–"),
-        ("device", ", ".join(devices) or "–"),
-        ("threads", ", ".join(threads) or "–"),
-        ("points in a pack", ", ".join(map(str, widths)) or "–"),
-        ("training seconds a point", _median(t.record.hours * 3600 for t in trained)),
-        ("evaluation seconds", _median(p.evaluation_seconds or 0 for p in runs)),
-        ("compile seconds", _median(p.compile_seconds or 0 for p in runs)),
-    )
-    return Table("Provenance", ("what", "value"), rows, tuple(notes))
-
-
-def _median(seconds: Iterable[float]) -> str:
+def _median(seconds: Iterable[float]) -> str | None:
     known = [s for s in seconds if s > 0]
-    return f"{formatting.suffixed(statistics.median(known))}, median" if known else "–"
+    return f"{formatting.suffixed(statistics.median(known))}, median" if known else None

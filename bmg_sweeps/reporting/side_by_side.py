@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from bmg_sweeps import formatting
-from bmg_sweeps.analysis.selection import Score, Selection
-from bmg_sweeps.reporting import best_tables, published
-from bmg_sweeps.reporting.tables import Cell, Table
+from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.analysis.selection import Score
+from bmg_sweeps.reporting import best_tables, published, tables
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
@@ -13,102 +14,141 @@ from bmg_sweeps.sweep.display import PublishedBest
 _Found = Mapping[tuple[float, str], Score | PublishedBest]  # By budget and method.
 
 
-def is_possible(chosen: Chosen, result: Selection) -> bool:
+def is_possible(results: Results, axis: str) -> bool:
     """Whether the paper has such a table, and each point a method."""
-    named = {score.method for score in result.scores} <= chosen.sweep.methods.keys()
-    is_published = published.has_selections(chosen, result.axis)
-    return named and is_published and not result.refused
+    selected = results.selections[axis]
+    named = {score.method for score in selected.scores} <= results.sweep.methods.keys()
+    is_published = published.has_selections(results.chosen, axis)
+    return named and is_published and not selected.refused
 
 
-def table(chosen: Chosen, result: Selection) -> Table:
+def table(results: Results, axis: str) -> Table:
     """Makes the table.
-
-    Args:
-        chosen: the sweep and its points.
-        result: what was selected, with tests.
 
     Returns:
         For each budget that we or others have a number of, each method's selected
         values by symbol, validation and test; and what is published of the same.
     """
-    columns, groups = _columns(chosen, result)
-    rule = chosen.sweep.select
-    notes = [best_tables.how(rule), _complete(chosen, result), *published.note(chosen)]
-    sources = {a.source: None for a in published.best(chosen, result.axis)}
+    chosen = results.chosen
+    notes = [best_tables.how(results), _complete(results, axis)]
+    notes += published.note(chosen)
+    sources = {a.source: None for a in published.best(chosen, axis)}
     notes += [f"Published: {source}. Δ is ours − published." for source in sources]
     return Table(
-        best_tables.title_of(chosen, result),
-        tuple(columns),
-        tuple(_rows(chosen, result)),
+        Key(Kind.BEST, axis),
+        best_tables.title_of(results, axis),
+        tuple(_columns(chosen, axis)),
+        tuple(_rows(results, axis)),
         tuple(notes),
-        groups=tuple(groups),
     )
 
 
-def _columns(chosen: Chosen, result: Selection) -> tuple[list[str], list[str]]:
-    """The columns' names, and the group that each is in."""
+def published_table(results: Results, axis: str) -> list[Table]:
+    """Makes the table of every published number, with ours where we trained that far.
+
+    Returns:
+        One table; none where nothing is published, or `table` has all of it.
+    """
+    if is_possible(results, axis):
+        return []
+    others, best = published.best(results.chosen, axis), results.selections[axis].best
+    ours = {(score.budget, score.method): score for score in best}
+    rows = []
+    for a in others:
+        row = (a.method, a.budget, Estimate(a.mean, a.deviation))
+        score = ours.get((a.budget, a.method))
+        found: tuple[Cell, ...] = (None, None, None)
+        if score:
+            values, estimate = score.configuration.values, score.test or score.estimate
+            described = grid.describe(results.sweep, values)
+            found = (estimate, described, estimate.mean - a.mean)
+        rows.append((*row, *found, a.source))
+    columns = (
+        *(Column("method"), Column(axis, "amount")),
+        Column("published", "estimate", is_published=True),
+        *(Column("ours", "estimate"), Column("selected")),
+        Column("Δ", "difference", is_published=True),
+        Column("source"),
+    )
+    note = "Published numbers are others', copied from the source; ours are measured."
+    title = "Published numbers beside ours"
+    key = Key(Kind.PUBLISHED, axis)
+    return [Table(key, title, columns, tuple(rows), (note,))] if rows else []
+
+
+def _columns(chosen: Chosen, axis: str) -> list[Column]:
     rule = chosen.sweep.select
-    names, groups = [result.axis], [""]
+    columns = [Column(axis, "amount")]
     numbers = ["validation", "test"] if rule.test else [rule.metric]
-    for method, of in chosen.sweep.methods.items():
-        symbols = [symbol.text for symbol in of.symbols.values()]
-        names += [*symbols, *numbers]
-        groups += [method] * (len(symbols) + len(numbers))
-        if published.best(chosen, result.axis):
-            names += [*symbols, numbers[-1], "Δ"]
-            groups += [f"{method} published"] * (len(symbols) + 2)
-    return names, groups
+    for name, method in chosen.sweep.methods.items():
+        symbols = [symbol.text for symbol in method.symbols.values()]
+        columns += [Column(symbol, "value", name) for symbol in symbols]
+        columns += [Column(number, "estimate", name) for number in numbers]
+        if published.best(chosen, axis):
+            group = f"{name} published"
+            columns += [Column(symbol, "value", group, True) for symbol in symbols]
+            columns.append(Column(numbers[-1], "printed", group, True))
+            columns.append(Column("Δ", "difference", group, True))
+    return columns
 
 
-def _rows(chosen: Chosen, result: Selection) -> list[tuple[Cell, ...]]:
-    others = published.best(chosen, result.axis)
-    ours: _Found = {(score.budget, score.method): score for score in result.best}
+def _rows(results: Results, axis: str) -> list[tuple[Cell, ...]]:
+    others, best = published.best(results.chosen, axis), results.selections[axis].best
+    ours: _Found = {(score.budget, score.method): score for score in best}
     theirs: _Found = {(other.budget, other.method): other for other in others}
     made = []
     for budget in sorted({budget for budget, _ in (*ours, *theirs)}):
-        row: list[Cell] = [formatting.shown_amount(budget)]
-        for name, method in chosen.sweep.methods.items():
+        row: list[Cell] = [budget]
+        for name, method in results.sweep.methods.items():
             score, other = ours.get((budget, name)), theirs.get((budget, name))
-            row += _our_cells(chosen.sweep.select, method, score)
+            row += _our_cells(results.sweep.select, method, score)
             if others:
                 row += _their_cells(method, other, score)
         made.append(tuple(row))
     return made
 
 
-def _complete(chosen: Chosen, result: Selection) -> str:
+def _complete(results: Results, axis: str) -> str:
     """Says how many configurations of each method were considered."""
     counts: dict[str, list[tuple[int, int]]] = {}
-    for budget in {one.budget for one in (*result.scores, *result.left_out)}:
-        for method in chosen.sweep.methods:
+    selected = results.selections[axis]
+    for budget in {one.budget for one in (*selected.scores, *selected.left_out)}:
+        for method in results.sweep.methods:
             at = (budget, method)
-            scored = sum((s.budget, s.method) == at for s in result.scores)
-            left_out = sum((s.budget, s.method) == at for s in result.left_out)
+            scored = sum((s.budget, s.method) == at for s in selected.scores)
+            left_out = sum((s.budget, s.method) == at for s in selected.left_out)
             counts.setdefault(method, []).append((scored, scored + left_out))
     parts = []
-    for method, of in counts.items():
-        few, many = min(of), max(of)
+    for method, pairs in counts.items():
+        few, many = min(pairs), max(pairs)
         span = f"{few[0]} to {many[0]}" if few != many else f"{few[0]}"
         parts.append(f"{method} {span} of {many[1]}")
     return f"Complete configurations at the budgets: {', '.join(parts) or 'none'}."
 
 
-def _our_cells(rule: grid.Select, method: grid.Method, score: Score | None):
+def _our_cells(
+    rule: grid.Select, method: grid.Method, score: Score | None
+) -> list[Cell]:
     if score is None:
-        return ["–"] * (len(method.tuned) + (2 if rule.test else 1))
+        return [None] * (len(method.tuned) + (2 if rule.test else 1))
     values = score.configuration.values
-    cells: list[Cell] = [s.shown(values[f]) for f, s in method.symbols.items()]
-    cells.append(score.estimate)
-    if rule.test:
-        cells.append(score.test or "–")
-    return cells
+    cells: list[Cell] = [
+        tables.value(symbol.labels.get(values[field], values[field]))
+        for field, symbol in method.symbols.items()
+    ]
+    return [*cells, score.estimate, *([score.test] if rule.test else [])]
 
 
-def _their_cells(method: grid.Method, other: PublishedBest | None, score: Score | None):
+def _their_cells(
+    method: grid.Method, other: PublishedBest | None, score: Score | None
+) -> list[Cell]:
     if other is None:
-        return ["–"] * (len(method.tuned) + 2)
+        return [None] * (len(method.tuned) + 2)
     symbols = [symbol.text for symbol in method.symbols.values()]
-    cells = [formatting.short(other.selected.get(symbol, "–")) for symbol in symbols]
-    cells.append(published.written(other.mean, other.deviation))
+    cells: list[Cell] = [
+        tables.value(other.selected[s]) if s in other.selected else None
+        for s in symbols
+    ]
     ours = score and (score.test or score.estimate)
-    return [*cells, formatting.signed(ours.mean - other.mean) if ours else "–"]
+    difference = ours.mean - other.mean if ours else None
+    return [*cells, Estimate(other.mean, other.deviation), difference]

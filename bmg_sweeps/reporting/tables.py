@@ -1,64 +1,178 @@
-"""Tables of text and estimates, and the forms in which they are shown."""
+"""Tables of values, and the forms in which they are shown.
+
+Cells stay what they are, numbers and estimates, until a table is printed. Its columns
+say what kind of value theirs are, which decides how these are written.
+"""
 
 import dataclasses
+import enum
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import rich.box
 import rich.console
 import rich.table
 import rich.text
 
-from bmg_sweeps.analysis import estimates
+from bmg_sweeps import formatting
+from bmg_sweeps.analysis import estimates, intervals
 from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.intervals import Interval
 
-_WIDEST = 400  # Columns of a table in a terminal.
+MAX_WIDTH = 400  # Columns of characters of a table in a terminal.
+NOTHING = "–"  # Where there is no value.
 
 
-Cell = str | Estimate
+class Kind(enum.StrEnum):
+    """What a table shows."""
+
+    BEST = "best"
+    BY_VALUE = "by_value"
+    CLAIMS = "claims"
+    COMPARISON = "comparison"
+    HEADING = "heading"
+    HEADLINE = "headline"
+    IMPROVEMENT = "improvement"
+    LEFT_OUT = "left_out"
+    MEASURES = "measures"
+    PROVENANCE = "provenance"
+    PUBLISHED = "published"
+    SCORES = "scores"
+    TROUBLE = "trouble"
+    VERSIONS = "versions"
+    WAITING = "waiting"
+
+
+class Key(NamedTuple):
+    """What tells a table apart from the others of a sweep."""
+
+    kind: Kind
+    axis: str = ""  # Of the budgets, where there is a table for each axis.
+    field: str = ""  # Where there is a table for each of several fields.
+
+
+class Share(NamedTuple):
+    """So many of so many."""
+
+    part: int
+    whole: int
+
+
+class Described(NamedTuple):
+    """An estimate, and of what it is one."""
+
+    what: str
+    estimate: Estimate
+
+
+Cell = str | int | float | Estimate | Interval | Share | Described | None
+ColumnKind = Literal[
+    "amount",  # Of training: a number.
+    "count",  # A number of things; or words, where it takes more than a number.
+    "described",  # A Described.
+    "difference",  # A number that is written with its sign.
+    "estimate",  # An Estimate.
+    "interval",  # An Interval in the unit of the metric.
+    "probability",  # An Interval of numbers from 0 to 1.
+    "printed",  # An Estimate with the digits that it was published with.
+    "share",  # A Share.
+    "text",
+    "value",  # Of a field of the trainer: a number, or a text.
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """The name of a column, and what its cells are. A text may stand in any of them."""
+
+    name: str
+    kind: ColumnKind = "text"
+    group: str = ""  # Columns of one group stand below a common head.
+    is_published: bool = False  # Whether its numbers are others', or compare with them.
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A title, column names, rows of cells, and remarks below."""
+    """A title, columns, rows of cells, and remarks below."""
 
+    key: Key
     title: str
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     about: str = ""  # What its numbers are numbers of, beside the title.
-    groups: tuple[str, ...] = ()  # Of each column, "" for none; () is no groups at all.
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns, told apart by their groups."""
-        groups = self.groups or ("",) * len(self.columns)
-        pairs = zip(groups, self.columns, strict=True)
-        return tuple(f"{group} {name}".strip() for group, name in pairs)
+        """The columns' names, told apart by their groups."""
+        return tuple(f"{c.group} {c.name}".strip() for c in self.columns)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether some columns stand below a common head."""
+        return any(column.group for column in self.columns)
+
+
+def value(of_field: Any) -> Cell:
+    """Makes a cell of a field's value: a number stays one, all else is text."""
+    is_number = type(of_field) in (int, float)
+    return of_field if is_number else formatting.short(of_field)
+
+
+def texts(table: Table, is_exact: bool) -> list[list[str]]:
+    """Writes the cells of a table.
+
+    Args:
+        table: of values.
+        is_exact: whether estimates are written in full, or with three digits.
+
+    Returns:
+        The rows.
+    """
+    return [
+        [
+            written(column, cell, is_exact)
+            for column, cell in zip(table.columns, row, strict=True)
+        ]
+        for row in table.rows
+    ]
+
+
+def written(column: Column, cell: Cell, is_exact: bool) -> str:
+    """Writes one cell of a column, as `texts` does."""
+    if cell is None:
+        return NOTHING
+    if isinstance(cell, str):
+        return cell
+    if column.kind == "estimate" and isinstance(cell, Estimate):
+        return (estimates.exact if is_exact else estimates.short)(cell)
+    return _WRITERS[column.kind](cell)
 
 
 def text(made: Sequence[Table], console: rich.console.Console) -> None:
     """Prints tables to a terminal, numbers with three digits."""
     for table in made:
-        is_dense = bool(table.groups)  # They have many columns.
         view = rich.table.Table(
-            box=rich.box.SIMPLE_HEAD, pad_edge=False, collapse_padding=is_dense
+            box=rich.box.SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=table.has_groups,  # Then there are many columns.
         )
         for i, name in enumerate(_heads(table)):
             justify = "left" if i < 2 else "right"
             view.add_column(rich.text.Text(name), justify=justify)
-        is_grouped = len({row[0] for row in table.rows}) < len(table.rows)
-        for row, before in zip(table.rows, (None, *table.rows), strict=False):
-            if is_grouped and before and row[0] != before[0]:
+        firsts = [row[0] for row in table.rows]
+        is_grouped = len(set(firsts)) < len(firsts)
+        for i, row in enumerate(texts(table, is_exact=False)):
+            if is_grouped and i and firsts[i] != firsts[i - 1]:
                 view.add_section()
-            cells = [estimates.short(c) if isinstance(c, Estimate) else c for c in row]
-            view.add_row(*map(rich.text.Text, cells))  # Text is taken literally.
+            view.add_row(*map(rich.text.Text, row))  # Text is taken literally.
         title = rich.text.Text(table.title, style="bold")
         title.append(f" ({table.about})" if table.about else "", style="not bold")
         console.print(title, soft_wrap=True)
         # A table wider than the terminal runs over its edge: cells folded to fit it
         # cannot be read at all.
-        wide = rich.console.Console(file=console.file, width=_WIDEST)
+        wide = rich.console.Console(file=console.file, width=MAX_WIDTH)
         wide.print(view)
         for note in table.notes:
             console.print(rich.text.Text(note), soft_wrap=True)
@@ -67,14 +181,12 @@ def text(made: Sequence[Table], console: rich.console.Console) -> None:
 
 def _heads(table: Table) -> list[str]:
     """The columns' names, below those of their groups, a word a line."""
-    groups = table.groups or ("",) * len(table.columns)
-    height = max(len(group.split()) for group in groups)
-    heads = []
-    for name, group, before in zip(
-        table.columns, groups, (None, *groups), strict=False
-    ):
-        words = group.split() if group != before else []
-        heads.append("\n".join([*words, *[""] * (height - len(words)), name]))
+    height = max(len(column.group.split()) for column in table.columns)
+    heads, before = [], None
+    for column in table.columns:
+        words = column.group.split() if column.group != before else []
+        heads.append("\n".join([*words, *[""] * (height - len(words)), column.name]))
+        before = column.group
     return heads
 
 
@@ -85,12 +197,29 @@ def markdown(made: Sequence[Table]) -> str:
         lines += [f"### {table.title}", "", *([table.about, ""] if table.about else ())]
         lines.append(_markdown_row(table.names))
         lines.append("|" + " --- |" * len(table.columns))
-        lines += [_markdown_row(row) for row in table.rows]
+        lines += map(_markdown_row, texts(table, is_exact=True))
         lines += ["", *(f"{note}  " for note in table.notes), ""]
     return "\n".join(lines)
 
 
-def _markdown_row(row: Sequence[Cell]) -> str:
-    cells = [estimates.exact(c) if isinstance(c, Estimate) else c for c in row]
+def _markdown_row(cells: Sequence[str]) -> str:
     cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
     return "| " + " | ".join(cells) + " |"
+
+
+def _printed(estimate: Estimate) -> str:
+    numbers = (estimate.mean, estimate.deviation)
+    return " ± ".join(f"{number:g}" for number in numbers if number is not None)
+
+
+_WRITERS: Mapping[str, Callable[[Any], str]] = {
+    "amount": formatting.shown_amount,
+    "count": str,
+    "described": lambda cell: f"{cell.what}: {estimates.short(cell.estimate)}",
+    "difference": formatting.signed,
+    "interval": lambda cell: intervals.interval(cell, formatting.suffixed),
+    "printed": _printed,
+    "probability": lambda cell: intervals.interval(cell, "{:.2f}".format),
+    "share": lambda cell: f"{cell.part} / {cell.whole}",
+    "value": formatting.short,
+}

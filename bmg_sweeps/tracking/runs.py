@@ -203,22 +203,37 @@ def _log_tables(opened: Any, content: Content, folder: pathlib.Path | None) -> N
 
 
 def _as_wandb(table: Table) -> Any:
-    """Makes a W&B table; an estimate is two columns of numbers."""
+    """Makes a W&B table, of numbers where cells are numbers.
+
+    An estimate is two columns, and an interval three. What has no number, such as a
+    reason, stands in the first of them.
+    """
     import wandb
 
     columns, cells = [], []
-    for i, name in enumerate(table.names):
-        column = [row[i] for row in table.rows]
-        if any(isinstance(cell, tables.Estimate) for cell in column):
-            columns += [name, f"{name} ±"]
-            cells += [[_part(cell, "mean") for cell in column]]
-            cells += [[_part(cell, "deviation") for cell in column]]
-        else:
-            columns.append(name)
-            cells.append([privacy.scrubbed(cell) for cell in column])
+    for i, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
+        for suffix, part in _PARTS.get(column.kind, {"": ""}).items():
+            columns.append(name + suffix)
+            cells.append([_part(column, row[i], part) for row in table.rows])
     data = [list(row) for row in zip(*cells, strict=True)]
     return wandb.Table(columns=columns, data=data, allow_mixed_types=True)
 
 
-def _part(cell: tables.Cell, name: str) -> float | None:
-    return getattr(cell, name) if isinstance(cell, tables.Estimate) else None
+_ESTIMATE = {"": "mean", " ±": "deviation"}
+_INTERVAL = {"": "estimate", " low": "low", " high": "high"}
+_PARTS = {
+    "estimate": _ESTIMATE,
+    "printed": _ESTIMATE,
+    "interval": _INTERVAL,
+    "probability": _INTERVAL,
+}  # By the kind of a column: attributes of its cells, by what their columns end in.
+
+
+def _part(column: tables.Column, cell: tables.Cell, name: str) -> float | str | None:
+    """A number, or a text without the name of the user's home."""
+    if isinstance(cell, str):
+        is_first = name in ("", "mean", "estimate")
+        return privacy.scrubbed(cell) if is_first else None
+    if cell is None or isinstance(cell, int | float):
+        return cell
+    return getattr(cell, name) if name else tables.written(column, cell, True)

@@ -1,4 +1,9 @@
-"""The W&B run of a sweep: what is best at each budget, beside the paper's numbers."""
+"""The W&B run of a sweep: what is best at each budget, beside published numbers.
+
+Its tables are those of the report, named by what they show: "tables/best_env_steps",
+"tables/by_value_env_steps_inner_steps", "tables/claims", "tables/left_out" and so on,
+with the axis of the budgets and the field where there is a table for each.
+"""
 
 import dataclasses
 import functools
@@ -10,13 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import report
-from bmg_sweeps.reporting.tables import Table
+from bmg_sweeps.reporting import report, tables
 from bmg_sweeps.sweep.choices import Chosen
-from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
 
@@ -59,7 +62,9 @@ def describe(
         config=config,
         is_running="running" in statuses,
         is_failed=False,
-        digest=memory.digest([[_shown(r) for r in own], counts, config, notes]),
+        digest=memory.digest(
+            [[_shown(r) for r in own], counts, config, notes, names(chosen).tables]
+        ),
         remembered=memory.remembered(storage, id_),
         load=functools.partial(_load, storage, chosen, counts),
     )
@@ -83,14 +88,10 @@ class Names(NamedTuple):
 
 def names(chosen: Chosen) -> Names:
     """Says what there will be to show of a sweep."""
-    axes = list(selection.budgets(chosen.sweep.select, chosen.stop))
-    nobody = Point(chosen.sweep.trainer, {})
-    some = (selection.LeftOut("", nobody, 0.0, ""),)
-    tables = _by_key(report.make(chosen, [], [Selection(axis) for axis in axes]))
-    more = report.make(chosen, [], [Selection(axis, left_out=some) for axis in axes])
-    (left_out,) = _by_key(more).keys() - tables.keys()
+    axes = selection.budgets(chosen.sweep.select, chosen.stop)
     metrics = {a: [_metric(a, m) for m in chosen.sweep.methods] for a in axes}
-    return Names(metrics, list(tables), left_out)
+    made = [_name_of(key) for key in report.keys(chosen)]
+    return Names(metrics, made, _name_of(tables.Key(tables.Kind.LEFT_OUT)))
 
 
 def _notes(chosen: Chosen) -> str:
@@ -139,26 +140,26 @@ def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict
 
 def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     """Selects as the report does, and makes its tables."""
-    trained = readings.load(storage, chosen)
-    results = selection.tested(storage, chosen, trained)
-    rows = {result.axis: _best(result) for result in results if result.best}
+    loaded = results.load(storage, chosen)
+    selections = loaded.selections.values()
+    rows = {selected.axis: _best(selected) for selected in selections if selected.best}
     summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
-    summary |= {f"refused/{r.axis}": r.refused for r in results if r.refused}
+    summary |= {f"refused/{s.axis}": s.refused for s in selections if s.refused}
     return Content(
         rows=rows,
-        summary=summary | counts,
-        tables=_by_key(report.make(chosen, trained, results)),
+        summary=summary | dict(counts),
+        tables={_name_of(table.key): table for table in report.make(loaded)},
         artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
-        files=_configurations(chosen, results),
+        files=_configurations(loaded),
     )
 
 
-def _best(result: Selection) -> store.Rows:
+def _best(selected: Selection) -> store.Rows:
     """Writes each method's best by budget: mean, deviation, and those of the test."""
-    amounts = sorted({score.budget for score in result.best})
-    rows: store.Rows = {result.axis: amounts}
-    for score in result.best:
-        name = _metric(result.axis, score.method)
+    amounts = sorted({score.budget for score in selected.best})
+    rows: store.Rows = {selected.axis: amounts}
+    for score in selected.best:
+        name = _metric(selected.axis, score.method)
         place = amounts.index(score.budget)
         for suffix, estimate in (("", score.estimate), ("_test", score.test)):
             for part in ("mean", "deviation") if estimate else ():
@@ -172,20 +173,22 @@ def _metric(axis: str, method: str) -> str:
     return f"best/{axis}/{runs.name_of(method)}"
 
 
-def _by_key(made: Sequence[Table]) -> dict[str, Table]:
-    return {f"tables/{runs.name_of(table.title)}": table for table in made}
+def _name_of(key: tables.Key) -> str:
+    """Names a table by what it shows, such as "tables/best_env_steps"."""
+    return f"tables/{runs.name_of(' '.join(filter(None, key)))}"
 
 
-def _configurations(chosen: Chosen, results: Sequence[Selection]) -> dict[str, str]:
+def _configurations(loaded: results.Results) -> dict[str, str]:
     """Writes the best configurations: all as JSON, and the gin text of each."""
-    best = [score for result in results for score in result.best]
-    written = [selection.as_json(chosen.sweep, s) for s in best]
+    sweep = loaded.sweep
+    best = [score for s in loaded.selections.values() for score in s.best]
+    written = [selection.as_json(sweep, s) for s in best]
     texts = {"best.json": json.dumps(written, indent=2) + "\n"}
     for s in best:
         budget = formatting.amounts({s.axis: s.budget})
         name = f"{s.axis}/{s.budget:.12g}/{runs.name_of(s.method)}.gin"
         points_used = ", ".join(p.id for p in s.points)
-        head = f"# {s.method}, best by {chosen.sweep.select.metric} at {budget}: "
+        head = f"# {s.method}, best by {sweep.select.metric} at {budget}: "
         head += f"{s.estimate.mean:.6g}, points {points_used}.\n"
         texts[name] = head + s.points[0].gin_text()
     return texts

@@ -120,7 +120,9 @@ def _curves(chosen: Chosen) -> list[Any]:
     """One panel for each of the sweep's curves: mean and deviation over seeds."""
     import wandb_workspaces.reports.v2 as wr
 
-    axis = points.axis_of(chosen.sweep)
+    axis, over = points.axis_of(chosen.sweep), chosen.sweep.select.over
+    # W&B averages runs only: where a seed has several, their deviation is another one.
+    spread = f" (deviation over {' and '.join(over)})" if len(over) > 1 else ""
     panels = []
     for curve in curves.panels(chosen.sweep):
         if not isinstance(curve, display.Curve):
@@ -130,7 +132,7 @@ def _curves(chosen: Chosen) -> list[Any]:
         x = f"{split}/{axis}" if split in store.SPLITS else axis
         panels.append(
             wr.LinePlot(
-                title=curve.title,
+                title=curve.title + spread,
                 x=x,
                 y=[column],
                 title_x=axis,

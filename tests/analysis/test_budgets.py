@@ -6,10 +6,10 @@ import itertools
 import numpy as np
 import pytest
 
-from bmg_sweeps.analysis import estimates, intervals, readings, selection
+from bmg_sweeps.analysis import estimates, intervals, readings, results, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import report
+from bmg_sweeps.reporting import improvement, report, tables
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -52,10 +52,13 @@ def record(storage, p, accuracies, hours=(1, 2), tests=None, **provenance):
     )
 
 
-def select(storage, *points, sweep=SWEEP):
+def load(storage, *points, sweep=SWEEP):
     chosen = choices.Chosen("toy", sweep, points, STOP)
-    trained = readings.load(storage, chosen)
-    return trained, selection.at_budgets(chosen, trained)
+    return results.load(storage, chosen)
+
+
+def select(storage, *points, sweep=SWEEP):
+    return load(storage, *points, sweep=sweep).selections
 
 
 def test_a_sweep_has_budgets_of_data_and_of_time(storage):
@@ -75,10 +78,10 @@ def test_the_best_of_an_hour_is_not_the_best_of_an_update(storage):
     """A fast configuration and a good one: at one hour, the good one has no row."""
     record(storage, toy_point(0.1), [0.5, 0.6], hours=(0.25, 0.5))
     record(storage, toy_point(0.2), [0.7, 0.8], hours=(1, 2))
-    _, results = select(storage, toy_point(0.1), toy_point(0.2))
+    found = select(storage, toy_point(0.1), toy_point(0.2))
     chosen = {
-        axis: [(s.budget, s.configuration.values["rate"]) for s in result.best]
-        for axis, result in results.items()
+        axis: [(s.budget, s.configuration.values["rate"]) for s in selected.best]
+        for axis, selected in found.items()
     }
     assert chosen["meta_updates"] == [(50, 0.2), (100, 0.2)]
     # The fast one ended after half an hour: it has no number at one.
@@ -88,32 +91,30 @@ def test_the_best_of_an_hour_is_not_the_best_of_an_update(storage):
 def test_hours_are_those_of_training_at_the_last_evaluation_before(storage):
     """Evaluated after 0.4 and 2 hours: at one hour the first counts."""
     record(storage, toy_point(0.1), [0.5, 0.9], hours=(0.4, 2))
-    _, results = select(storage, toy_point(0.1))
-    values = [(s.budget, s.estimate.mean) for s in results["hours"].best]
+    found = select(storage, toy_point(0.1))
+    values = [(s.budget, s.estimate.mean) for s in found["hours"].best]
     assert values == [(0.5, 0.5), (1, 0.5), (2, 0.9)]
 
 
 def test_hours_of_a_pack_are_refused(storage):
     """It trained beside three others; its meta-updates count all the same."""
     record(storage, toy_point(0.1), [0.5, 0.9], pack_width=4)
-    _, results = select(storage, toy_point(0.1))
-    assert results["hours"].best == ()
-    reasons = {one.reason for one in results["hours"].left_out}
+    found = select(storage, toy_point(0.1))
+    assert found["hours"].best == ()
+    reasons = {one.reason for one in found["hours"].left_out}
     assert reasons == {"seed 0: ran in a pack of 4, whose hours are not its own"}
-    assert len(results["meta_updates"].best) == 2
+    assert len(found["meta_updates"].best) == 2
 
 
 def test_hours_on_different_devices_are_refused(storage):
     """Nothing is compared that cannot be; data budgets are unaffected."""
     record(storage, toy_point(0.1), [0.5, 0.9])
     record(storage, toy_point(0.2), [0.5, 0.9], device="H100")
-    trained, results = select(storage, toy_point(0.1), toy_point(0.2))
-    assert results["hours"].refused == "hours on H100 and cpu cannot be compared"
-    assert len(results["meta_updates"].scores) == 4
-    made = report.make(
-        choices.Chosen("toy", SWEEP, (), STOP), trained, list(results.values())
-    )
-    (table,) = [t for t in made if "hours" in t.title]
+    found = load(storage, toy_point(0.1), toy_point(0.2))
+    hours = found.selections["hours"]
+    assert hours.refused == "hours on H100 and cpu cannot be compared"
+    assert len(found.selections["meta_updates"].scores) == 4
+    (table,) = [t for t in report.make(found) if "hours" in t.title]
     assert table.rows == (("hours on H100 and cpu cannot be compared",),)
 
 
@@ -121,8 +122,8 @@ def test_a_point_that_went_on_elsewhere_has_hours_of_two_devices(storage):
     """The record knows all of them."""
     devices = {"device": "H100", "devices": ["cpu", "H100"]}
     record(storage, toy_point(0.1), [0.5, 0.9], **devices)
-    _, results = select(storage, toy_point(0.1))
-    assert results["hours"].refused
+    found = select(storage, toy_point(0.1))
+    assert found["hours"].refused
 
 
 def test_tests_are_read_for_what_was_chosen_only(storage, monkeypatch):
@@ -137,14 +138,16 @@ def test_tests_are_read_for_what_was_chosen_only(storage, monkeypatch):
         return rows(storage, record, table)
 
     monkeypatch.setattr(store, "rows", spy)
-    trained, results = select(storage, *points)
+    chosen = choices.Chosen("toy", SWEEP, tuple(points), STOP)
+    trained = readings.load(storage, chosen)
+    found = results.without_tests(chosen, trained)
     assert "test" not in {table for _, table in read}
-    assert all(score.test is None for score in results["meta_updates"].best)
+    assert all(score.test is None for score in found.first.best)
     read.clear()
-    result = selection.with_tests(storage, SWEEP, trained, results["meta_updates"])
+    tested = selection.with_tests(storage, SWEEP, trained, found.first)
     assert {i for i, _ in read} == {points[2].id, points[3].id}
-    assert [s.test.mean for s in result.best] == pytest.approx([-0.3, 0.4])
-    assert result.best[1].test.deviation == pytest.approx(0.1 / 2**0.5)
+    assert [s.test.mean for s in tested.best] == pytest.approx([-0.3, 0.4])
+    assert tested.best[1].test.deviation == pytest.approx(0.1 / 2**0.5)
 
 
 def test_the_table_has_the_papers_form(storage):
@@ -152,11 +155,8 @@ def test_the_table_has_the_papers_form(storage):
     points = [toy_point(0.1, seed) for seed in (0, 1)]
     for p, accuracy in zip(points, (0.5, 0.7), strict=True):
         record(storage, p, [0.1, accuracy], tests=[0.3, accuracy - 0.1])
-    trained, results = select(storage, *points)
-    result = selection.with_tests(storage, SWEEP, trained, results["meta_updates"])
-    chosen = choices.Chosen("toy", SWEEP, tuple(points), STOP)
-    table = report.make(chosen, trained, [result])[0]
-    assert table.columns[:5] == (
+    table = report.make(load(storage, *points))[0]
+    assert table.names[:5] == (
         "meta_updates",
         "method",
         "selected",
@@ -164,7 +164,7 @@ def test_the_table_has_the_papers_form(storage):
         "test_accuracy",
     )
     cells = table.rows[1][:5]
-    assert cells[:3] == ("100", "A", "rate=0.1")
+    assert cells[:3] == (100, "A", "rate=0.1")
     assert [estimates.exact(c) for c in cells[3:]] == ["0.600 ± 0.141", "0.500 ± 0.141"]
 
 
@@ -175,8 +175,8 @@ def test_a_deviation_is_over_seeds_when_games_are_averaged_too(storage):
     points = [toy_point(0.1, seed, game=game) for seed, game in values]
     for p, value in zip(points, values.values(), strict=True):
         record(storage, p, [value, value])
-    _, results = select(storage, *points, sweep=dataclasses.replace(SWEEP, select=rule))
-    estimate = results["meta_updates"].best[0].estimate
+    found = select(storage, *points, sweep=dataclasses.replace(SWEEP, select=rule))
+    estimate = found["meta_updates"].best[0].estimate
     assert estimate.mean == 3
     assert estimate.deviation == pytest.approx(2**0.5)
 
@@ -210,11 +210,8 @@ def make_methods_table(storage, runs, sweep=SWEEP):
         for seed, accuracy in enumerate(accuracies):
             points.append(toy_point(0.1, seed, kind=kind))
             record(storage, points[-1], [0, accuracy], tests=[0, accuracy])
-    trained, results = select(storage, *points, sweep=sweep)
-    result = selection.with_tests(storage, sweep, trained, results["meta_updates"])
-    chosen = choices.Chosen("toy", sweep, tuple(points), STOP)
-    made = report.make(chosen, trained, [result])
-    return [table for table in made if table.title.startswith("Methods")]
+    found = load(storage, *points, sweep=sweep)
+    return improvement.table(found, "meta_updates")
 
 
 def test_methods_are_compared_at_the_last_budget(storage):
@@ -222,12 +219,11 @@ def test_methods_are_compared_at_the_last_budget(storage):
     runs = {"a": (1, 2, 3, 4), "b": (5, 6, 7, 8)}
     (table,) = make_methods_table(storage, runs)
     assert table.title == "Methods at 100 meta_updates"
-    assert table.columns[2:] == ("P(better than A)", "P(better than B)")
+    assert table.names[2:] == ("P(better than A)", "P(better than B)")
     a, b = table.rows
-    assert a[1].startswith("2.5 [")
-    assert b[1].startswith("6.5 [")
-    assert (a[2], a[3]) == ("–", "0.00 [0.00, 0.00]")
-    assert (b[2], b[3]) == ("1.00 [1.00, 1.00]", "–")
+    assert (a[1].estimate, b[1].estimate) == (2.5, 6.5)
+    assert tables.texts(table, is_exact=True)[0][2:] == ["–", "0.00 [0.00, 0.00]"]
+    assert (b[2], b[3]) == ((1, 1, 1), None)
 
 
 def test_of_many_methods_each_is_compared_with_the_best(storage):
@@ -237,8 +233,8 @@ def test_of_many_methods_each_is_compared_with_the_best(storage):
     runs = {kind: (i, i + 0.5) for i, kind in enumerate(kinds)}
     sweep = dataclasses.replace(SWEEP, methods=methods)
     (table,) = make_methods_table(storage, runs, sweep)
-    assert table.columns[2:] == ("P(better than I)",)
-    assert [row[2] for row in table.rows] == ["0.00 [0.00, 0.00]"] * 8 + ["–"]
+    assert table.names[2:] == ("P(better than I)",)
+    assert [row[2] for row in table.rows] == [(0, 0, 0)] * 8 + [None]
 
 
 def test_methods_on_other_tasks_are_not_compared(storage):
@@ -254,13 +250,10 @@ def test_methods_on_other_tasks_are_not_compared(storage):
     ]
     for p in points:
         record(storage, p, [1, 2])
-    trained, results = select(storage, *points, sweep=sweep)
-    chosen = choices.Chosen("toy", sweep, tuple(points), STOP)
-    made = report.make(chosen, trained, [results["meta_updates"]])
-    (table,) = [table for table in made if table.title.startswith("Methods")]
+    (table,) = improvement.table(load(storage, *points, sweep=sweep), "meta_updates")
     assert [row[2:] for row in table.rows] == [
-        ("–", "other tasks"),
-        ("other tasks", "–"),
+        (None, "other tasks"),
+        ("other tasks", None),
     ]
 
 

@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import Method, Scale, Select, Sweep, arm, choices
@@ -97,8 +97,7 @@ def test_old_points_are_done(storage, monkeypatch, sweep):
 def test_old_rows_and_tests_are_read(storage, monkeypatch):
     """The numbers are those that the report printed then."""
     chosen = choose(monkeypatch, FEW_SHOT)
-    results = selection.tested(storage, chosen, readings.load(storage, chosen))
-    last = results[0].best[-1]
+    last = results.load(storage, chosen).first.best[-1]
     assert last.budget == 4
     assert last.estimate.mean == 50
     assert (last.test.mean, last.test.deviation) == pytest.approx((43.75, 8.839), 1e-4)

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import intervals, readings, selection
+from bmg_sweeps.analysis import claims, intervals, results
+from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records.attempts import begin
 from bmg_sweeps.records.store import read
-from bmg_sweeps.reporting import claims
+from bmg_sweeps.reporting import claim_table, tables
 from bmg_sweeps.sweep import Claim, Quantity, choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -67,10 +68,9 @@ def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
     made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(seeds))
     choice = choices.Choice(scale="paper")
     chosen = choices.Chosen("toy", sweep, made, {"env_steps": 100}, choice)
-    trained = readings.load(storage, chosen)
-    (result,) = selection.tested(storage, chosen, trained)
-    (table,) = claims.table(chosen, trained, result)
-    return table.rows[0]
+    (table,) = claim_table.table(results.load(storage, chosen))
+    (row,) = tables.texts(table, is_exact=False)
+    return tuple(row)
 
 
 def test_separate_runs_are_compared_by_welch(complete):
@@ -149,6 +149,19 @@ def test_what_was_not_run_is_said(complete):
     assert row[1] == "open: no configuration of C is complete"
     row = decided(complete, Quantity(method="A", metric="wait"), "B")
     assert row[1] == "open: A: wait is no column of its rows"
+
+
+def test_where_nothing_can_be_selected_all_claims_are_open(complete):
+    """On another axis than the sweep's, such as with --stop hours=1; or refused."""
+    claim = Claim(text="So.", more="A", less="B")
+    sweep = dataclasses.replace(SWEEP, claims=(claim,))
+    chosen = choices.Chosen("toy", sweep, (), {"env_steps": 100})
+    for selections, reason in (
+        ({"hours": Selection("hours")}, "no budgets of env_steps"),
+        ({"env_steps": Selection("env_steps", refused="So much.")}, "So much."),
+    ):
+        (decided,) = claims.decide(results.Results(chosen, (), selections))
+        assert (decided.verdict, decided.reason) == (claims.Verdict.OPEN, reason)
 
 
 def test_without_a_deviation_the_interval_is_a_point():

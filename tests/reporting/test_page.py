@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from playwright import sync_api
 
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import readings, results
 from bmg_sweeps.records import manifests, store
-from bmg_sweeps.reporting import charts, page, tables
+from bmg_sweeps.reporting import charts, index, page, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -99,17 +99,12 @@ def choose(trained, sweep=SWEEP, name="toy", **choice):
 def write(trained, storage="runs", **keywords):
     """The page's text."""
     chosen = choose(trained, **keywords)
-    results = list(selection.at_budgets(chosen, trained).values())
-    rows = (("scale", chosen.choice.scale), ("storage", storage), ("command", "…"))
-    heading = tables.Table(chosen.sweep.title, ("what", "value"), rows)
-    return page.page(chosen, trained, results, heading)
+    return page.page(results.without_tests(chosen, trained), storage)
 
 
 def data(trained, sweep=SWEEP):
     """What the charts are given."""
-    chosen = choose(trained, sweep)
-    results = selection.at_budgets(chosen, trained).values()
-    return charts.data(chosen, trained, list(results))
+    return charts.data(results.without_tests(choose(trained, sweep), trained))
 
 
 @pytest.fixture(scope="module")
@@ -333,6 +328,23 @@ def test_a_table_of_many_numbers_has_them_in_full_on_hover():
     assert '<td class="number" title="1,296 ± 96">1.3k ± 96</td>' in text
 
 
+def test_numbers_are_flush_right_by_the_kind_of_their_column():
+    """A point's id may begin with a digit; a field's values may be words."""
+    columns = (
+        *(tables.Column("point"), tables.Column("K", "value")),
+        *(tables.Column("kind", "value"), tables.Column("mean", "estimate")),
+    )
+    rows = (("3f2a", 7, "1", None), ("12", None, "x", "not run"))
+    key = tables.Key(tables.Kind.TROUBLE)
+    view = page._view(tables.Table(key, "T", columns, rows))
+    assert [column.is_number for column in view["columns"]] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
 def test_the_curves_have_the_records_numbers():
     """Mean and sample deviation at every amount, to five and three digits."""
     made = data(complete())
@@ -343,6 +355,33 @@ def test_the_curves_have_the_records_numbers():
         exact = np.array([expected(kind, rate, n) for n in AMOUNTS])
         np.testing.assert_allclose(means, exact[:, 0], rtol=1e-4)
         np.testing.assert_allclose(deviations, exact[:, 1], rtol=1e-2)
+
+
+def test_a_chart_says_which_part_of_the_axis_it_shows(toy):
+    """Its last 300 steps; on hours, those in which they were trained."""
+    titles = toy.locator("figure h3")
+    assert titles.all_inner_texts() == ["Reward", "Weight, 700 to 1k env_steps"]
+    toy.get_by_label("hours", exact=True).check()
+    assert titles.all_inner_texts()[0] == "Reward"
+    found = re.fullmatch(r"Weight, (0\.\d+) to 1 hours", titles.all_inner_texts()[1])
+    assert 0.75 <= float(found[1]) < 0.76 + 2 / 7
+
+
+def test_axes_are_written_in_thousands(view):
+    """Of 1000 times as many steps and rewards."""
+    one = trained_point("a", 0.2, 0)
+    rows = {k: [1000 * n for n in one.rows[k]] for k in ("env_steps", "reward")}
+    manifest = manifests.Manifest(progress={"env_steps": 1e6})
+    record = dataclasses.replace(one.record, manifest=manifest)
+    trained = [dataclasses.replace(one, record=record, rows=one.rows | rows)]
+    select = dataclasses.replace(SWEEP.select, budgets={"env_steps": 2})
+    chosen = choose(trained, dataclasses.replace(SWEEP, select=select, published=None))
+    chosen = dataclasses.replace(chosen, stop={"env_steps": 1e6})
+    shown = view(page.page(results.without_tests(chosen, trained), "runs"))
+    plot = shown.locator(".plot").first
+    ends = [plot.locator(f".{x}tick text").last.text_content() for x in "xy"]
+    assert ends == ["1M", "1.2M"]
+    assert plot.locator(".xtick text").nth(1).text_content() == "0.2M"
 
 
 def test_a_panels_window_is_the_same_on_every_axis():
@@ -554,10 +593,10 @@ def test_a_page_is_small_enough_to_mail():
     chosen = dataclasses.replace(
         choose(trained, sweep), stop={"env_steps": 10_000_000, "hours": 4.0}
     )
-    results = list(selection.at_budgets(chosen, trained).values())
-    text = page.page(chosen, trained, results, tables.Table("T", ("a", "b"), ()))
+    found = results.without_tests(chosen, trained)
+    text = page.page(found, "runs")
     assert len(text.encode()) < 6_000_000
-    lines = charts.data(chosen, trained, results)["axes"][0]["panels"][0]["lines"]
+    lines = charts.data(found)["axes"][0]["panels"][0]["lines"]
     assert len(lines) == 250
     assert min(len(line[1]) for line in lines.values()) >= 20
 
@@ -722,6 +761,30 @@ def test_what_is_not_the_papers_says_so(choice, warnings):
     assert "<dt>device</dt><dd>cpu</dd>" in text
 
 
+@pytest.mark.parametrize("scale", ["smoke", "lite", "mine"])
+def test_a_study_of_ones_own_is_not_reported_as_the_papers(scale):
+    """It has no published numbers and no scale "paper": none of its words are there."""
+    claim = display.Claim(text="A earns more", more="A", less="B")
+    trained = complete()
+    for sweep, has_words in (
+        (dataclasses.replace(SWEEP, claims=(claim,), published=None), False),
+        (dataclasses.replace(SWEEP, claims=(claim,)), True),
+    ):
+        found = results.without_tests(choose(trained, sweep, scale=scale), trained)
+        for text in (
+            *(table.title for table in report.make(found)),
+            *(note for table in report.make(found) for note in table.notes),
+            *page._warnings(found.chosen, {}, []),
+            *index.entry("toy.html", found).warnings,
+        ):
+            assert has_words or "paper" not in text.lower()
+        titles = [table.title for table in report.make(found)]
+        assert ("What the paper claims" in titles) == has_words
+        assert ("Claims" in titles) != has_words
+        number = int(has_words and scale != "mine")
+        assert len(page._warnings(found.chosen, {}, [])) == number
+
+
 def test_points_that_ended_badly_are_listed_with_their_error():
     """By id, with the error's last line; a point that was not tried is not."""
     frames = ("toy.py:7 in train",)
@@ -736,17 +799,16 @@ def test_points_that_ended_badly_are_listed_with_their_error():
     bad[2] = dataclasses.replace(bad[2], record=damaged)
     waiting = trained_point("a", 0.1, 3, until=0), trained_point("a", 0.1, 4, until=50)
     trained = [*bad, *waiting]
-    chosen = choose(trained)
-    statuses = page._statuses(chosen, trained)
-    trouble, missing = page._points_tables(chosen, trained, statuses)
+    found = results.without_tests(choose(trained), trained)
+    trouble, missing = page._points_tables(found, page.statuses_of(found))
     assert [(row[0], row[1], *row[-3:]) for row in trouble.rows] == [
-        (bad[0].point.id, "failed", "0", "500 env_steps, 0.50 hours",
+        (bad[0].point.id, "failed", 0, "500 env_steps, 0.50 hours",
          "ValueError: no (toy.py:7 in train)"),
-        (bad[1].point.id, "diverged", "1", "50 env_steps, 0.05 hours", "NaN at 60"),
-        (bad[2].point.id, "damaged", "2", "–",
+        (bad[1].point.id, "diverged", 1, "50 env_steps, 0.05 hours", "NaN at 60"),
+        (bad[2].point.id, "damaged", 2, "–",
          "damaged, counted as missing: rows: 3 bytes"),
     ]  # fmt: skip
-    assert missing.rows == (("A", "β=0.1", "2", "0", "3–4", "50 env_steps"),)
+    assert missing.rows == (("A", "β=0.1", 2, 0, "3–4", "50 env_steps"),)
 
 
 def test_the_commands_mean_the_same_points():
@@ -759,9 +821,8 @@ def test_the_commands_mean_the_same_points():
     choice = {"where": {"kind": "a b"}, "seeds": (0, 1), "stop": {"env_steps": 2e6},
               "gin": ("toy.name = 'x'",)}  # fmt: skip
     chosen = choose(trained, sweep, **choice)
-    results = list(selection.at_budgets(chosen, trained).values())
-    statuses = page._statuses(chosen, trained)
-    written = page._commands(chosen, results, statuses, {"storage": "my runs"})
+    loaded = results.without_tests(chosen, trained)
+    written = page._commands(loaded, page.statuses_of(loaded), "my runs")
     found = {}
     for line in itertools.chain.from_iterable(of for _, of in written):
         words = shlex.split(line)
@@ -833,12 +894,57 @@ def test_the_index_leads_to_the_pages(view, tmp_path):
     name = "to y#1-paper.html"
     trained = complete()
     (tmp_path / name).write_text(write(trained), encoding="utf-8")
-    entries = [(name, choose(trained, name=HOSTILE[0], scale="smoke"), trained)]
-    shown = view(page.index(entries, "Storage runs, scale smoke."), "index.html")
-    row = table(shown, "Sweeps with a report")[1]
-    assert row == [HOSTILE[0], "Toy", "12 of 12", "–", "1,000 env_steps, 1 hours",
-                   "toy", "smoke", "cpu"]  # fmt: skip
+    chosen = choose(trained, name=HOSTILE[0], scale="smoke")
+    entries = [index.entry(name, results.without_tests(chosen, trained))]
+    shown = view(index.write(entries, "Storage runs, scale smoke."), "index.html")
+    row = table(shown, "Sweeps with a report")[2]
+    assert row == [HOSTILE[0], "Toy", "12 of 12", "–", "–", "–", "–",
+                   "1,000 env_steps, 1 hours", "toy", "smoke", "cpu"]  # fmt: skip
     assert banner(shown)[0].startswith("Smoke scale")
     assert (
         shown.eval_on_selector("tbody a", "a => a.href") == (tmp_path / name).as_uri()
     )
+    assert shown.locator("table").count() == 1
+
+
+def test_the_index_lists_all_claims_and_counts_them(view):
+    """A has 1200, 1296 and 1392, B 400, 432 and 464; nothing is known of C.
+
+    The difference of the means is 864; of A and its own weight, 0.0005, it is 1,296.
+    """
+    weight = display.Quantity(method="A", metric="weight")
+    claimed = (
+        display.Claim(text="<b>A earns more</b>", more="A", less="B"),
+        display.Claim(text="B earns more", more="B", less="A"),
+        display.Claim(text="A is no weight", more="A", less=weight, are_equal=True),
+        display.Claim(text="As A", more="A", less="A", are_equal=True),
+        display.Claim(text="C earns more", more="C", less="A"),
+    )
+    c = {"C": grid.Method({"kind": "c"}, {})}
+    sweep = dataclasses.replace(
+        SWEEP, claims=claimed, methods=SWEEP.methods | c, published=None
+    )
+    trained = complete()
+    entries = [
+        index.entry(f"{name}.html", results.without_tests(chosen, trained))
+        for name, chosen in (
+            ("one", choose(trained, sweep, name="one")),
+            ("none", choose(trained, name="none")),
+        )
+    ]
+    shown = view(index.write(entries, "Storage runs."), "index.html")
+    _, _, one, none = table(shown, "Sweeps with a report")
+    assert one[4:7] == ["1", "2", "2"]
+    assert none[4:7] == ["–", "–", "–"]
+    _, *rows = table(shown, "Claims")
+    assert [row[:3] for row in rows] == [
+        ["one", "<b>A earns more</b>", "supported"],
+        ["one", "B earns more", "contradicted"],
+        ["one", "A is no weight", "contradicted"],
+        ["one", "As A", "not contradicted"],
+        ["one", "C earns more", "open: no configuration of C is complete"],
+    ]
+    assert [row[3].partition(" [")[0] for row in rows] == [
+        *("864", "-864", "1.3k", "0", "–"),
+    ]
+    assert shown.locator("tbody a").count() == 2 + len(claimed)

@@ -8,10 +8,9 @@ import pytest
 import rich.console
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import estimates, readings, selection
+from bmg_sweeps.analysis import estimates, intervals, results
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import charts, figures, report
-from bmg_sweeps.reporting import tables as tables_module
+from bmg_sweeps.reporting import charts, figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.tracking import runs
@@ -84,6 +83,7 @@ SWEEP = grid.Sweep(
 )
 B1, B5, M1 = ("b", 1e-3, 1), ("b", 1e-3, 5), ("one", 1e-4, 1)
 ACCURACIES = {B1: (60.0, 61.0), B5: (50.0, 63.0), M1: (55.0, 58.0)}
+TWO = estimates.Estimate(2_000.0, 1.0)
 COLUMNS = [
     "meta_updates",
     *("B β", "B K", "B validation", "B test"),
@@ -128,26 +128,18 @@ def recorded(storage, sweep=SWEEP, choice=None, **values):
             record(storage, points[-1], better, norms=(9, 1 + seed, 2 + 2 * seed))
     choice = choices.Choice(**{"scale": "paper"} | (choice or {}))
     chosen = choices.Chosen("toy", sweep, tuple(points), STOP, choice)
-    return chosen, *read(storage, chosen)
+    return results.load(storage, chosen)
 
 
-def read(storage, chosen):
-    trained = readings.load(storage, chosen)
-    return trained, selection.tested(storage, chosen, trained)
+def of_kind(made, kind, axis=""):
+    """The table of a kind, and of an axis where there is one for each."""
+    (table,) = [t for t in made if t.key[:2] == (kind, axis)]
+    return table
 
 
-def titled(made, start):
-    """The first table whose title begins so."""
-    return next(table for table in made if table.title.startswith(start))
-
-
-def exact(row):
-    """Numbers in full; the others as they are."""
-    is_estimate = (isinstance(cell, estimates.Estimate) for cell in row)
-    return [
-        estimates.exact(cell) if is_number else cell
-        for cell, is_number in zip(row, is_estimate, strict=True)
-    ]
+def exact(table):
+    """Its rows, with numbers in full."""
+    return tables.texts(table, is_exact=True)
 
 
 def test_methods_stand_side_by_side_with_what_is_published(storage):
@@ -156,9 +148,9 @@ def test_methods_stand_side_by_side_with_what_is_published(storage):
     At 50 the best B has K = 1: seeds 60 and 60.5, tests one lower; 0.5 / √2 = 0.354.
     59.25 − 61.4 = −2.15; at 100: K = 5 and 62.25 − 62.5; M: 57.25 − 61.25.
     """
-    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy")
+    table = of_kind(report.make(recorded(storage)), "best", "meta_updates")
     assert list(table.names) == COLUMNS
-    assert [exact(row) for row in table.rows] == [
+    assert exact(table) == [
         [
             *("50", "0.001", "1", "60.250 ± 0.354", "59.250 ± 0.354"),
             *("0.001", "1", "61.4", "-2.15"),
@@ -181,10 +173,10 @@ def test_methods_stand_side_by_side_with_what_is_published(storage):
 
 def test_an_axis_of_which_nothing_is_published_keeps_its_form(storage):
     """Rows of one method each, of hours here."""
-    made = report.make(*recorded(storage))
-    table = titled(made, "Best by validation_accuracy for each budget of hours")
-    assert table.columns[:3] == ("hours", "method", "selected")
-    assert table.rows[0][:3] == ("1", "B", "β=0.001 K=1")
+    made = report.make(recorded(storage))
+    table = of_kind(made, "best", "hours")
+    assert table.names[:3] == ("hours", "method", "selected")
+    assert table.rows[0][:3] == (1, "B", "β=0.001 K=1")
 
 
 @pytest.mark.parametrize(
@@ -197,41 +189,41 @@ def test_an_axis_of_which_nothing_is_published_keeps_its_form(storage):
 )
 def test_what_is_not_the_papers_does_not_stand_beside_it(storage, keywords, reason):
     """The form is the same; whatever is published is left out, and a note says why."""
-    chosen, trained, results = recorded(storage, **keywords)
-    made = report.make(chosen, trained, results)
-    table = titled(made, "Best by validation_accuracy")
+    found = recorded(storage, **keywords)
+    made = report.make(found)
+    table = of_kind(made, "best", "meta_updates")
     assert list(table.names) == [c for c in COLUMNS if "published" not in c]
     assert len(table.rows) == 2
     note = f"Published numbers are left out: {reason}, and does not compare with them."
     assert note in table.notes
-    assert note in titled(made, "Measures").notes
-    assert "published" not in titled(made, "Measures").columns
-    text = report.comma_separated(chosen, results)
+    assert note in of_kind(made, "measures").notes
+    assert "published" not in " ".join(of_kind(made, "measures").names)
+    text = report.comma_separated(found)
     assert "published" not in text
-    panels = charts.data(chosen, trained, results)["panels"]
+    panels = charts.data(found)["panels"]
     assert [panel["published"] for panel in panels] == [[], []]
 
 
 def test_every_table_says_what_its_numbers_are_numbers_of(storage):
     """Scale, the fields that the sweep shows, seeds, budget and device."""
-    made = report.make(*recorded(storage))
+    made = report.make(recorded(storage))
     about = (
         "scale paper; data real; seeds 0–1; trained to 100 meta_updates, 2 hours; cpu"
     )
     assert {table.about for table in made} == {about}
     assert about in as_text(made[:1]).splitlines()[0]
-    assert tables_module.markdown(made).count(about) == len(made)
+    assert tables.markdown(made).count(about) == len(made)
 
 
 def as_text(made):
     console = rich.console.Console(file=io.StringIO(), width=100)
-    tables_module.text(made, console)
+    tables.text(made, console)
     return console.file.getvalue()
 
 
 def test_side_by_side_fits_a_wide_terminal(storage):
     """Groups stand above their first columns, a word a line."""
-    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy")
+    table = of_kind(report.make(recorded(storage)), "best", "meta_updates")
     _, _, first, second, third, *_ = as_text([table]).splitlines()
     assert first.split() == ["B", "B", "M", "M"]
     assert second.split() == ["published", "published"]
@@ -241,8 +233,8 @@ def test_side_by_side_fits_a_wide_terminal(storage):
 
 def test_other_forms_have_the_groups_in_the_columns_names(storage):
     """Markdown and W&B, where no two columns may have one name."""
-    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy")
-    assert f"| {' | '.join(COLUMNS)} |" in tables_module.markdown([table])
+    table = of_kind(report.make(recorded(storage)), "best", "meta_updates")
+    assert f"| {' | '.join(COLUMNS)} |" in tables.markdown([table])
     columns = runs._as_wandb(table).columns
     assert len(set(columns)) == len(columns)
     assert set(COLUMNS) <= set(columns)
@@ -250,8 +242,7 @@ def test_other_forms_have_the_groups_in_the_columns_names(storage):
 
 def test_csv_has_the_published_selection_beside_the_best(storage):
     """In the lines of what was selected, where there is any."""
-    chosen, _, results = recorded(storage)
-    text = io.StringIO(report.comma_separated(chosen, results), newline="")
+    text = io.StringIO(report.comma_separated(recorded(storage)), newline="")
     lines = list(csv.DictReader(text))
     beside = {
         (line["configuration"], line["budget"]): line["published_configuration"]
@@ -270,9 +261,9 @@ def test_measures_are_averaged_over_a_window_and_over_seeds(storage):
 
     The published one of M names K and FO alone; of B1 none is published.
     """
-    table = titled(report.make(*recorded(storage)), "Measures at 100 meta_updates")
+    table = of_kind(report.make(recorded(storage)), "measures")
     assert table.names == ("method", "configuration", "ρ ours", "ρ published", "speed")
-    assert [exact(row)[:5] for row in table.rows] == [
+    assert exact(table) == [
         ["B", "β=0.001 K=1", "2.250 ± 1.061", "–", "0.0139 ± 0.0000"],
         ["B", "β=0.001 K=5", "2.250 ± 1.061", "0.59 ± 0.03", "0.0139 ± 0.0000"],
         [
@@ -288,11 +279,11 @@ def test_measures_are_averaged_over_a_window_and_over_seeds(storage):
 
 def test_a_row_that_was_not_finite_leaves_a_window_without_a_mean(storage):
     """And the note says so, once for all configurations of which it holds."""
-    chosen, *_ = recorded(storage)
+    chosen = recorded(storage).chosen
     for p in chosen.points:
         record(storage, p, (60.0, 61.0), norms=(1.0, None, 1.0))
-    table = titled(report.make(chosen, *read(storage, chosen)), "Measures")
-    assert {row[2] for row in table.rows} == {"–"}
+    table = of_kind(report.make(results.load(storage, chosen)), "measures")
+    assert {row[2] for row in table.rows} == {None}
     assert table.notes[-1] == "ρ: norm is not finite (3 configurations)."
 
 
@@ -312,10 +303,10 @@ def test_a_row_that_was_not_finite_leaves_a_window_without_a_mean(storage):
 )
 def test_speeds_of_packs_and_of_two_devices_are_refused(storage, provenance, reason):
     """As hours are; what is no time is shown all the same."""
-    chosen, *_ = recorded(storage)
+    chosen = recorded(storage).chosen
     record(storage, chosen.points[0], (60.0, 61.0), **provenance)
-    table = titled(report.make(chosen, *read(storage, chosen)), "Measures")
-    assert table.rows[0][4] == "–"
+    table = of_kind(report.make(results.load(storage, chosen)), "measures")
+    assert table.rows[0][4] is None
     assert isinstance(table.rows[0][2], estimates.Estimate)
     assert table.notes[-1] == reason
 
@@ -323,19 +314,19 @@ def test_speeds_of_packs_and_of_two_devices_are_refused(storage, provenance, rea
 def test_a_speed_that_decides_is_refused_as_hours_are(storage):
     """On two devices nothing is selected by it, on any axis."""
     rule = dataclasses.replace(SWEEP.select, metric="meta_updates_per_second")
-    chosen, *_ = recorded(storage, dataclasses.replace(SWEEP, select=rule))
-    _, (by_updates, _) = read(storage, chosen)
+    chosen = recorded(storage, dataclasses.replace(SWEEP, select=rule)).chosen
+    by_updates = results.load(storage, chosen).first
     assert by_updates.best[0].estimate.mean == pytest.approx(50 / 3600)
     record(storage, chosen.points[0], (60.0, 61.0), device="H100")
-    _, (by_updates, _) = read(storage, chosen)
+    by_updates = results.load(storage, chosen).first
     assert by_updates.refused.startswith("meta_updates_per_second on H100 and cpu")
 
 
 def test_the_best_of_each_value_of_a_field_have_a_table_and_tests(storage):
     """At the last budget: B with K = 1 and with 5, M with 1."""
-    table = titled(report.make(*recorded(storage)), "Best by validation_accuracy at")
+    table = of_kind(report.make(recorded(storage)), "by_value", "meta_updates")
     assert table.title == "Best by validation_accuracy at 100 meta_updates, by steps"
-    assert [exact(row) for row in table.rows] == [
+    assert exact(table) == [
         ["1", "B", "β=0.001 K=1", "61.250 ± 0.354", "60.250 ± 0.354"],
         ["1", "M", "β=0.0001 K=1 FO=False", "58.250 ± 0.354", "57.250 ± 0.354"],
         ["5", "B", "β=0.001 K=5", "63.250 ± 0.354", "62.250 ± 0.354"],
@@ -344,8 +335,8 @@ def test_the_best_of_each_value_of_a_field_have_a_table_and_tests(storage):
 
 def test_panels_of_the_best_have_the_tests_of_what_was_selected(storage):
     """By budget, with what is published; and by the values of a field, K."""
-    chosen, trained, results = recorded(storage)
-    by_data, by_k = charts.data(chosen, trained, results)["panels"]
+    found = recorded(storage)
+    by_data, by_k = charts.data(found)["panels"]
     b, m = by_data["attained"]
     assert (b["method"], b["at"], b["means"]) == ("B", [50, 100], [59.25, 62.25])
     assert b["deviations"] == pytest.approx([0.5 / 2**0.5] * 2)
@@ -357,14 +348,14 @@ def test_panels_of_the_best_have_the_tests_of_what_was_selected(storage):
         (["1", "5"], [60.25, 62.25]),
         (["1"], [57.25]),
     ]
-    assert figures.draw(chosen, trained, results).startswith(b"\x89PNG")
+    assert figures.draw(found).startswith(b"\x89PNG")
 
 
 def test_a_curve_of_validations_has_no_published_tests_on_it(storage):
     """They are of the test, which this is not; the panel of the best has them."""
     panel = display.Curve(title="V", metric="validation_accuracy", label="accuracy")
     sweep = dataclasses.replace(SWEEP, curves=(panel,))
-    data = charts.data(*recorded(storage, sweep))
+    data = charts.data(recorded(storage, sweep))
     assert data["axes"][0]["panels"][0]["lines"]
     assert data["axes"][0]["panels"][0]["published"] == []
 
@@ -372,19 +363,20 @@ def test_a_curve_of_validations_has_no_published_tests_on_it(storage):
 def test_the_speed_of_a_pack_is_not_drawn(storage):
     """It is not its points' own; that of the others is."""
     panel = display.Curve(title="S", metric="meta_updates_per_second", label="steps/s")
-    chosen, *_ = recorded(storage, dataclasses.replace(SWEEP, curves=(panel,)))
+    chosen = recorded(storage, dataclasses.replace(SWEEP, curves=(panel,))).chosen
     for p in chosen.points[:2]:
         record(storage, p, (60.0, 61.0), pack_width=2)
-    lines = charts.data(chosen, *read(storage, chosen))["axes"][0]["panels"][0]["lines"]
+    data = charts.data(results.load(storage, chosen))
+    lines = data["axes"][0]["panels"][0]["lines"]
     assert sorted(lines) == [1, 2]
 
 
 def test_the_table_of_every_configuration_has_few_enough_columns(storage):
     """Of 30 budgets every third, from the last one back; a note says so."""
     rule = dataclasses.replace(SWEEP.select, budgets={"meta_updates": 30})
-    made = report.make(*recorded(storage, dataclasses.replace(SWEEP, select=rule)))
-    table = titled(made, "validation_accuracy of every")
-    assert table.columns[-2:] == ("90", "100")
+    made = report.make(recorded(storage, dataclasses.replace(SWEEP, select=rule)))
+    table = of_kind(made, "scores", "meta_updates")
+    assert table.names[-2:] == ("90", "100")
     assert len(table.columns) == 2 + 10
     assert table.notes == ("At 10 of 30 budgets; CSV has all of them.",)
 
@@ -402,3 +394,53 @@ def test_small_budgets_are_told_apart():
     """Of the smoke scale, in hours."""
     written = [formatting.shown_amount(hours) for hours in (0.001, 0.002, 0.5, 24)]
     assert written == ["0.001", "0.002", "0.50", "24"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "short", "exact"),
+    [
+        ("amount", 2_000_000.0, "2,000,000", None),
+        ("count", 3, "3", None),
+        ("described", tables.Described("A", TWO), "A: 2k ± 1", None),
+        ("difference", 2_500.0, "+2.5k", None),
+        ("difference", -0.5, "-0.5", None),
+        ("estimate", TWO, "2k ± 1", "2,000 ± 1"),
+        ("interval", intervals.Interval(2_000.0, -1.0, 3.0), "2k [-1, 3]", None),
+        ("printed", TWO, "2000 ± 1", None),
+        ("probability", intervals.Interval(0.5, 0, 1), "0.50 [0.00, 1.00]", None),
+        ("share", tables.Share(2, 3), "2 / 3", None),
+        ("value", 1e-4, "0.0001", None),
+        ("estimate", None, "–", None),
+        ("estimate", "not run", "not run", None),
+    ],
+)
+def test_the_kind_of_a_column_says_how_it_is_written(kind, cell, short, exact):
+    """Only estimates differ between a terminal and a file."""
+    column = tables.Column("c", kind)
+    assert tables.written(column, cell, is_exact=False) == short
+    assert tables.written(column, cell, is_exact=True) == (exact or short)
+
+
+def test_what_a_report_always_has_is_known_without_its_records(storage):
+    """Of this sweep, which has seeds enough to compare its methods, too."""
+    claim = display.Claim(text="B is better", more="B", less="M")
+    found = recorded(storage, dataclasses.replace(SWEEP, claims=(claim,)))
+    made = [table.key for table in report.make(found)]
+    assert len(set(made)) == len(made)
+    more = [key for key in made if key.kind == "improvement"]
+    assert [key for key in made if key not in more] == report.keys(found.chosen)
+
+
+def test_tables_of_wandb_have_numbers(storage):
+    """An interval is three columns of them; a difference is one."""
+    made = report.make(recorded(storage))
+    table = runs._as_wandb(of_kind(made, "improvement", "meta_updates"))
+    names = ["interquartile mean", "interquartile mean low", "interquartile mean high"]
+    assert table.columns[1:4] == names
+    assert table.data[0][1:4] == [62.25, 62, 62.5]
+    table = runs._as_wandb(of_kind(made, "best", "meta_updates"))
+    last = dict(zip(table.columns, table.data[1], strict=True))
+    assert last["meta_updates"] == 100
+    assert last["B published Δ"] == pytest.approx(-0.25)
+    assert (last["B published test"], last["B published test ±"]) == (62.5, None)
+    assert (last["M K"], last["M FO"]) == (1, "False")

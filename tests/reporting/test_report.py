@@ -11,13 +11,14 @@ import pytest
 import rich.console
 from matplotlib import image
 
-from bmg_sweeps.analysis import estimates, readings, selection
+from bmg_sweeps.analysis import estimates, results
 from bmg_sweeps.records import attempts, manifests, store
 from bmg_sweeps.reporting import figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
 BLUE = (0x00, 0x72, 0xB2)  # Of the first method's curve.
+ANY = tables.Key(tables.Kind.BEST)
 LITERAL = "[red]a|b[/red] [/x]"
 SWEEP = grid.Sweep(
     title="Toy",
@@ -82,7 +83,7 @@ def load(storage, sweep=SWEEP, arms=tuple(REWARDS)):
     points = tuple(toy_point(arm, seed) for arm in arms for seed in (0, 1))
     choice = choices.Choice(scale="paper")
     chosen = choices.Chosen("toy", sweep, points, {"env_steps": 100}, choice)
-    return chosen, readings.load(storage, chosen)
+    return results.load(storage, chosen)
 
 
 @pytest.fixture
@@ -92,23 +93,6 @@ def complete(storage):
         for seed, rewards in enumerate(by_seed):
             record(storage, toy_point(arm, seed), rewards)
     return storage
-
-
-def results(chosen, trained):
-    return list(selection.at_budgets(chosen, trained).values())
-
-
-def with_results(storage, sweep):
-    chosen, trained = load(storage, sweep)
-    return chosen, results(chosen, trained)
-
-
-def make(chosen, trained):
-    return report.make(chosen, trained, results(chosen, trained))
-
-
-def draw(chosen, trained):
-    return figures.draw(chosen, trained, results(chosen, trained))
 
 
 @pytest.fixture
@@ -122,21 +106,16 @@ def drawn(monkeypatch):
 @pytest.fixture
 def made(complete):
     """The tables without that of the methods, which has tests of its own."""
-    return without_methods(make(*load(complete)))
+    return without_methods(report.make(load(complete)))
 
 
 def without_methods(made):
-    return [table for table in made if not table.title.startswith("Methods")]
+    return [t for t in made if t.key.kind != tables.Kind.IMPROVEMENT]
 
 
 def shown(table):
     """A table's rows with numbers in full, as the file formats write them."""
-    return tuple(
-        tuple(
-            estimates.exact(c) if isinstance(c, estimates.Estimate) else c for c in row
-        )
-        for row in table.rows
-    )
+    return tuple(map(tuple, tables.texts(table, is_exact=True)))
 
 
 @pytest.fixture
@@ -152,7 +131,7 @@ def partial(storage):
         progress={"env_steps": 60},
         failure=manifests.Failure("failed", 2, "ValueError", LITERAL),
     )
-    return without_methods(make(*load(storage)))
+    return without_methods(report.make(load(storage)))
 
 
 def test_the_best_table_has_the_records_numbers(made):
@@ -162,7 +141,7 @@ def test_the_best_table_has_the_records_numbers(made):
     without decimals. B at 50: 7.5, 1 / √2 = 0.707; at 100: 10.5, 3 / √2 = 2.121. A
     published number stands in the rows of its own method and budget: there is one.
     """
-    assert made[0].columns == (
+    assert made[0].names == (
         "env_steps",
         "method",
         "selected",
@@ -190,14 +169,15 @@ def test_the_notes_say_what_is_published_at_which_budget(made):
 
 def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
     """Trained to 50, whose two budgets are 25 and 50, nothing compares with 100."""
-    chosen, trained = load(complete)
-    chosen = dataclasses.replace(chosen, stop={"env_steps": 50})
-    assert {row[-1] for row in make(chosen, trained)[0].rows} == {"–"}
+    whole = load(complete)
+    chosen = dataclasses.replace(whole.chosen, stop={"env_steps": 50})
+    shorter = results.load(complete, chosen)
+    assert {row[-1] for row in report.make(shorter)[0].rows} == {None}
 
 
 def test_every_configuration_has_a_row_with_all_budgets(made):
     """A2: means 0.375 and 600, deviations 0.25 / √2 = 0.177 and 200 / √2 = 141.421."""
-    assert made[1].columns == ("method", "configuration", "50", "100")
+    assert made[1].names == ("method", "configuration", "50", "100")
     assert shown(made[1]) == (
         ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141"),
         ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421"),
@@ -208,8 +188,8 @@ def test_every_configuration_has_a_row_with_all_budgets(made):
 def test_configurations_that_are_described_alike_keep_their_rows(complete):
     """A sweep's `tuned` forgot the rate: A1 and A2 differ in what is not shown."""
     methods = {"A": grid.Method({"kind": "a"}, tuned={"kind": "kind"})}
-    chosen, trained = load(complete, dataclasses.replace(SWEEP, methods=methods))
-    rows = shown(without_methods(make(chosen, trained))[1])
+    found = load(complete, dataclasses.replace(SWEEP, methods=methods))
+    rows = shown(without_methods(report.make(found))[1])
     of_a = [row for row in rows if row[0] == "A"]
     assert [row[-1] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
 
@@ -226,19 +206,19 @@ def test_what_is_complete_is_not_left_out(made):
 
 def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
     """A1 has passed 50 and not 100; of B nothing is there."""
-    assert partial[2].columns == ("method", "configuration", "budget", "why")
-    assert sorted(partial[2].rows) == [
+    assert partial[2].names == ("method", "configuration", "budget", "why")
+    assert sorted(shown(partial[2])) == [
         ("A", "rate=0.1", "100", f"seed 1: failed (ValueError: {LITERAL})"),
         ("B", "rate=0.1", "50", "seed 0: not run"),
     ]
     assert shown(partial[1])[0] == ("A", "rate=0.1", "2.000 ± 1.414", "–")
-    considered = [(row[0], row[1], row[5]) for row in partial[0].rows]
+    considered = [(row[0], row[1], row[5]) for row in shown(partial[0])]
     assert considered == [("50", "A", "2 / 2"), ("100", "A", "1 / 2")]
 
 
 def test_the_provenance_is_that_of_the_records(made):
     """Each point trained for 2 s."""
-    assert made[-1].rows == (
+    assert shown(made[-1]) == (
         ("points with a record", "6 of 6"),
         ("code revision", "abc"),
         ("device", "cpu"),
@@ -255,8 +235,8 @@ def test_mixed_code_revisions_are_noted(complete):
     """One point was made by another commit, on another device."""
     other = {"revision": "def+dirty", "device": "H100"}
     record(complete, toy_point(B, 1), [8, 12], provenance=other)
-    table = make(*load(complete))[-1]
-    assert table.rows[1:3] == (
+    table = report.make(load(complete))[-1]
+    assert shown(table)[1:3] == (
         ("code revision", "abc, def+dirty"),
         ("device", "H100, cpu"),
     )
@@ -265,10 +245,10 @@ def test_mixed_code_revisions_are_noted(complete):
 
 def test_without_a_record_there_are_tables_still(storage):
     """Everything is left out, and nothing is known."""
-    best, scores, left_out, provenance = make(*load(storage))
+    best, scores, left_out, provenance = report.make(load(storage))
     assert (best.rows, scores.rows) == ((), ())
     assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
-    assert [row[1] for row in provenance.rows] == ["0 of 6", *["–"] * 7]
+    assert [row[1] for row in shown(provenance)] == ["0 of 6", *["–"] * 7]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +281,7 @@ def parse_markdown(text):
 
 def test_markdown_reads_back_as_the_same_cells(partial):
     """A pipe in a message does not end its cell."""
-    expected = [(t.title, [t.columns, *shown(t)]) for t in partial]
+    expected = [(t.title, [t.names, *shown(t)]) for t in partial]
     assert parse_markdown(tables.markdown(partial)) == expected
 
 
@@ -313,7 +293,7 @@ def test_csv_has_every_score_in_full(complete):
     tuned_by_kind = grid.Method({"kind": "b"}, tuned={"kind": "κ"})
     methods = dict(SWEEP.methods) | {"B": tuned_by_kind}
     sweep = dataclasses.replace(SWEEP, methods=methods)
-    text = report.comma_separated(*with_results(complete, sweep))
+    text = report.comma_separated(load(complete, sweep))
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == ["method", "configuration", "rate", "kind", "axis", "budget",
                     "reward", "deviation", "points", "is_best", "published",
@@ -351,37 +331,37 @@ def test_text_contains_every_cell_title_and_note(fixture, request):
     text = as_text(made)
     for table in made:
         assert table.title in text
-        for cell in (cell for row in table.rows for cell in row):
-            is_number = isinstance(cell, estimates.Estimate)
-            assert (estimates.short(cell) if is_number else cell) in text
+        for row in tables.texts(table, is_exact=False):
+            assert all(cell in text for cell in row)
         for note in table.notes:
             assert note in " ".join(text.split())
 
 
 def test_text_writes_no_emoji():
     """In an error message, `:b:` is as likely a slice."""
-    table = tables.Table("T [:b:]", ("c [:b:]",), (("x [:b:]",),), ("n [:b:]",))
+    columns = (tables.Column("c [:b:]"),)
+    table = tables.Table(ANY, "T [:b:]", columns, (("x [:b:]",),), ("n [:b:]",))
     assert as_text([table]).count(":b:") == 4
 
 
 @pytest.mark.parametrize("part", ["title", "columns"])
 def test_text_writes_titles_and_columns_literally_too(part):
     """A user's sweep may be titled "[draft] Toy", or its metric be "reward[0]"."""
-    table = tables.Table("Toy", ("what",), (("x",),))
-    new = {"title": "[draft] Toy", "columns": ("[a] what",)}[part]
-    text = as_text([dataclasses.replace(table, **{part: new})])
-    assert (new if part == "title" else new[0]) in text
+    table = tables.Table(ANY, "Toy", (tables.Column("what"),), (("x",),))
+    name = {"title": "[draft] Toy", "columns": "[a] what"}[part]
+    new = name if part == "title" else (tables.Column(name),)
+    assert name in as_text([dataclasses.replace(table, **{part: new})])
 
 
 def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     """A1 was run again on one seed, B has failed."""
-    chosen, trained = load(complete)
-    before = selection.select(SWEEP, trained, "env_steps", [100]).best
+    chosen = load(complete).chosen
+    before = results.load(complete, chosen, {"env_steps": [100]})
     fresh = toy_point(A1, 7), toy_point(B, 7)
     record(complete, fresh[0], [1, 900])
     again = choices.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
-    after = selection.select(SWEEP, readings.load(complete, again), "env_steps", [100])
-    table = report.comparison(chosen, before, after)
+    after = results.load(complete, again, {"env_steps": [100]})
+    table = report.comparison(before, after)
     assert table.title == "reward at 100 env_steps"
     assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
     assert [row[2:] for row in shown(table)] == [
@@ -409,20 +389,58 @@ def test_a_panel_shows_the_rows_of_its_window(complete, window):
     curve = display.Curve(title="Reward", metric="reward", label="reward")
     curves = curve, dataclasses.replace(curve, **window)
     sweep = dataclasses.replace(SWEEP, curves=curves)
-    whole, part = blue_pixels(draw(*load(complete, sweep)))
+    whole, part = blue_pixels(figures.draw(load(complete, sweep)))
     assert whole > part > 0
+
+
+@pytest.mark.parametrize(
+    ("part", "span"),
+    [
+        ({}, ""),
+        ({"last": 40}, ", 60 to 100 env_steps"),
+        ({"until": 80}, ", up to 50 env_steps"),  # The last row before it.
+        ({"until": 6_000_000, "last": 400_000}, ", up to 100 env_steps"),
+    ],
+)
+def test_a_panel_says_which_part_is_drawn(complete, drawn, part, span):
+    """Also where the run is shorter than what the panel would show."""
+    curve = display.Curve(title="Reward", metric="reward", label="reward", **part)
+    figures.draw(load(complete, dataclasses.replace(SWEEP, curves=(curve,))))
+    assert drawn[0].axes[0].get_title() == f"Reward{span}"
+
+
+@pytest.mark.parametrize(
+    ("ticks", "labels"),
+    [
+        ([0, 50_000, 400_000], ["0", "50k", "400k"]),
+        ([1_000_000, 1_000_500, 2e6], ["1M", "1.0005M", "2M"]),
+        ([-0.1, 1e-17, 0.3], ["-0.1", "0", "0.3"]),
+    ],
+)
+def test_numbers_of_both_axes_are_written_in_thousands_and_millions(
+    complete, drawn, ticks, labels
+):
+    """Without an offset such as 1e4 at the end of the axis."""
+    best = display.Best(title="Best", label="reward", axis="env_steps")
+    sweep = dataclasses.replace(SWEEP, curves=(*SWEEP.curves, best))
+    figures.draw(load(complete, sweep))
+    for panel in (drawn[0].axes[0], drawn[0].axes[2]):
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_ticks(ticks)
+            assert [tick.get_text() for tick in axis.get_ticklabels()] == labels
+            assert axis.get_offset_text().get_text() == ""
 
 
 def test_without_rows_there_are_empty_panels(storage):
     """A report before the first launch has a figure all the same."""
-    assert blue_pixels(draw(*load(storage))) == [0, 0]
+    assert blue_pixels(figures.draw(load(storage))) == [0, 0]
 
 
 def test_a_number_that_was_not_finite_is_not_drawn(complete):
     """A gap in the first panel, since a line needs two numbers; the rest is drawn."""
-    whole = blue_pixels(draw(*load(complete)))
+    whole = blue_pixels(figures.draw(load(complete)))
     record(complete, toy_point(A1, 1), [None, 1200])
-    gap = blue_pixels(draw(*load(complete)))
+    gap = blue_pixels(figures.draw(load(complete)))
     assert 0 < gap[0] < whole[0]
     assert gap[1] == whole[1]
 
@@ -430,7 +448,7 @@ def test_a_number_that_was_not_finite_is_not_drawn(complete):
 def test_a_sweep_without_curves_can_be_drawn(complete):
     """`curves` is empty unless said otherwise."""
     sweep = dataclasses.replace(SWEEP, curves=())
-    assert draw(*load(complete, sweep)).startswith(b"\x89PNG")
+    assert figures.draw(load(complete, sweep)).startswith(b"\x89PNG")
 
 
 def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
@@ -440,7 +458,7 @@ def test_a_range_is_filled_and_a_panel_shows_its_methods(complete):
     line = dataclasses.replace(curve, to=None)
     areas = []
     for panels in ((curve, other), (line, other)):
-        png = draw(*load(complete, dataclasses.replace(SWEEP, curves=panels)))
+        png = figures.draw(load(complete, dataclasses.replace(SWEEP, curves=panels)))
         pixels = np.round(255 * image.imread(io.BytesIO(png))[..., :3])
         is_blueish = (pixels[..., 2] - pixels[..., 0] > 40) & (pixels[..., 0] < 200)
         areas.append([half.sum() for half in np.split(is_blueish, 2, axis=1)])
@@ -456,7 +474,7 @@ def test_panels_of_one_label_have_one_scale(complete, drawn):
     weight = display.Curve(title="Weight", metric="weight", label="weight")
     of_b = dataclasses.replace(curve, methods=("B",))
     shown = (curve, of_b, weight, weight)
-    draw(*load(complete, dataclasses.replace(SWEEP, curves=shown)))
+    figures.draw(load(complete, dataclasses.replace(SWEEP, curves=shown)))
     panels = drawn[0].axes
     assert panels[0].get_ylim() == panels[1].get_ylim()
     assert panels[0].get_ylim() != panels[2].get_ylim()
@@ -472,27 +490,25 @@ def test_no_two_of_many_lines_look_the_same(storage, drawn):
     for arm, seed in itertools.product(arms, (0, 1)):
         record(storage, toy_point(arm, seed), [1, 2])
     methods = {kind: grid.Method({"kind": kind}, tuned={}) for kind in kinds}
-    draw(*load(storage, dataclasses.replace(SWEEP, methods=methods), arms))
+    figures.draw(load(storage, dataclasses.replace(SWEEP, methods=methods), arms))
     lines = drawn[0].axes[0].get_lines()
     styles = {(line.get_color(), line.get_linestyle()) for line in lines}
     assert len(styles) == len(lines) == len(kinds)
 
 
 def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(complete, drawn):
-    chosen, trained = load(complete)
-    draw(chosen, trained)
-    of_one_rate = [one for one in trained if one.point.values.get("rate") != 0.2]
-    draw(chosen, of_one_rate)
+    figures.draw(load(complete))
+    figures.draw(load(complete, arms=(A1, B)))
     titles = [figure.get_suptitle() for figure in drawn]
     assert titles == ["Toy (scale paper; best of each method)", "Toy (scale paper)"]
 
 
 def test_a_legend_counts_the_seeds_of_a_line(complete, drawn):
-    chosen, trained = load(complete)
-    draw(chosen, trained)
-    points = tuple(p for p in chosen.points if p.values["seed"] == 0)
-    of_one_seed = [one for one in trained if one.point.values["seed"] == 0]
-    draw(dataclasses.replace(chosen, points=points), of_one_seed)
+    whole = load(complete)
+    figures.draw(whole)
+    points = tuple(p for p in whole.chosen.points if p.values["seed"] == 0)
+    chosen = dataclasses.replace(whole.chosen, points=points)
+    figures.draw(results.load(complete, chosen))
     labels = [f.axes[0].get_lines()[0].get_label() for f in drawn]
     assert labels == ["A rate=0.1, 2 seeds", "A rate=0.1, 1 seed"]
 
@@ -501,6 +517,6 @@ def test_a_method_of_one_configuration_has_its_name_alone(complete):
     """Where nothing tells its configurations apart."""
     method = grid.Method(SWEEP.methods["A"].values, tuned={})
     sweep = dataclasses.replace(SWEEP, methods=SWEEP.methods | {"A": method})
-    values = load(complete, sweep)[1][0].point.values
+    values = load(complete, sweep).trained[0].point.values
     assert grid.name(sweep, values) == "A"
     assert grid.name(SWEEP, values).startswith("A ")

@@ -77,7 +77,7 @@ def test_a_sweeps_run_has_its_tables_and_artifact(storage, chosen, server):
     rows = server.rows(sweeps.run_id(storage, chosen))
     assert len([row for row in rows if "env_steps" in row]) == 10
     assert json.loads(server.files["best.json"])[-1]["mean"] == 39 * 1.5
-    assert any(name.startswith("tables/Best_by") for name in server.files)
+    assert any(name.startswith("tables/best_env_steps") for name in server.files)
 
 
 def test_offline_runs_are_uploaded_by_the_command_that_is_told(storage, chosen, server):

@@ -8,7 +8,7 @@ import pytest
 import tracked
 
 from bmg_sweeps import __main__, errors, tracking
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import results
 from bmg_sweeps.records import files
 from bmg_sweeps.reporting import report
 from bmg_sweeps.sweep import choices
@@ -72,9 +72,8 @@ def test_its_rows_are_the_best_of_each_method_at_each_budget(exported, run):
     history = [one["item"] for one in tracked.of_type(run, "history")]
     rows = [item for item in history if "env_steps" in item]
     assert [item["env_steps"] for item in rows] == BUDGETS
-    trained = readings.load(exported.storage, exported.chosen)
-    (result,) = selection.at_budgets(exported.chosen, trained).values()
-    found = {(s.budget, s.method): s.estimate for s in result.best}
+    best = results.load(exported.storage, exported.chosen).first.best
+    found = {(s.budget, s.method): s.estimate for s in best}
     assert len(found) == 40  # Four methods.
     for item in rows:
         for method, name in (
@@ -113,20 +112,18 @@ def test_its_metrics_are_drawn_over_the_budgets(run):
 
 
 def test_its_tables_are_those_of_the_report(exported, run):
-    trained = readings.load(exported.storage, exported.chosen)
-    results = list(selection.at_budgets(exported.chosen, trained).values())
     summary = tracked.summary(run)
-    for table in report.make(exported.chosen, trained, results):
-        data = _table(exported.storage, summary, table.title)
+    for table in report.make(results.load(exported.storage, exported.chosen)):
+        data = _table(exported.storage, summary, *table.key)
         assert len(data["data"]) == len(table.rows), table.title
-    best = _table(exported.storage, summary, "Best by total_reward for each budget of")
+    best = _table(exported.storage, summary, "best", "env_steps")
     column = best["columns"].index
-    last = [row for row in best["data"] if row[column("env_steps")] == "400,000"]
+    last = [row for row in best["data"] if row[column("env_steps")] == 400_000]
     first = last[0]
     assert first[column("method")] == "fixed"
     assert first[column("total_reward")] == 39 * 3.5
     assert first[column("total_reward ±")] == pytest.approx(39 * 0.5**0.5)
-    left_out = _table(exported.storage, summary, "Left out")
+    left_out = _table(exported.storage, summary, "left_out")
     (row,) = left_out["data"]
     assert "no file ~/x" in row[-1]
     assert summary["points/failed"] == 1
@@ -140,8 +137,8 @@ def test_published_numbers_stand_beside_ours(tmp_path):
         tracked.commit(storage, p, 2, progress=10_000_000)
     tracking.export(storage, [chosen], "offline")
     run = tracked.inspect(storage, _run_id(storage, "sweep-figure_2-paper-"))
-    best = _table(storage, tracked.summary(run), "Best by total_reward")
-    (row,) = [r for r in best["data"] if r[0] == "10,000,000"]
+    best = _table(storage, tracked.summary(run), "best", "env_steps")
+    (row,) = [r for r in best["data"] if r[0] == 10_000_000]
     cells = dict(zip(best["columns"], row, strict=True))
     assert (cells["published"], cells["published ±"]) == (1.24e6, 0.09e6)
 
@@ -366,12 +363,10 @@ def _contents(storage, artifact):
     }
 
 
-def _table(storage, summary, title):
-    """Reads a table by the start of its title."""
-    start = f"tables/{runs.name_of(title)}"
-    ends = [k for k in summary if k.startswith(start) and k.endswith(".path")]
-    (file,) = pathlib.Path(storage.root, "wandb").glob(f"*/files/{summary[ends[0]]}")
-    assert len(ends) == 1
+def _table(storage, summary, *key):
+    """Reads a table by its kind, axis and field."""
+    path = summary[f"tables/{'_'.join(filter(None, key))}.path"]
+    (file,) = pathlib.Path(storage.root, "wandb").glob(f"*/files/{path}")
     return json.loads(file.read_text())
 
 

@@ -60,13 +60,14 @@
   function makeChart(panel) {
     const figure = element("figure");
     const caption = element("figcaption");
-    caption.append(element("h3", "", panel.title), element("p", "unit", panel.label));
+    const heading = element("h3", "", panel.title);
+    caption.append(heading, element("p", "unit", panel.label));
     const plot = element("div", "plot");
     plot.setAttribute("role", "img");
     const below = element("p", "unit below");
     figure.append(caption, plot, below);
     document.querySelector(".charts").append(figure);
-    return { plot, below, title: panel.title };
+    return { plot, below, heading, title: panel.title };
   }
 
   function swatch({ color, dash, marker }, isLine) {
@@ -187,7 +188,8 @@
   }
 
   function layoutOf(traces) {
-    const largest = Math.max(0, ...traces.flatMap((t) => t.y.map((y) => Math.abs(y))));
+    const largest = (side) => Math.max(
+      0, ...traces.flatMap((t) => t[side].filter(Number.isFinite).map(Math.abs)));
     const style = { automargin: true, zeroline: false, gridcolor: "#8884",
                     tickfont: { size: 12 } };
     return {
@@ -196,16 +198,17 @@
       font: { family: "inherit" }, uirevision: axis.name,
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-      xaxis: { ...style, exponentformat: "SI", nticks: 6 },
-      yaxis: { ...style, exponentformat: largest < 1000 ? "power" : "SI" },
+      // 200k and 2M; Plotly would write a small number as 50µ, too.
+      xaxis: { ...style, exponentformat: largest("x") < 1000 ? "none" : "SI", nticks: 6 },
+      yaxis: { ...style, exponentformat: largest("y") < 1000 ? "power" : "SI" },
     };
   }
 
   function draw() {
     const places = chosen();
-    charts.forEach(({ plot, below, title }, i) => {
+    charts.forEach(({ plot, below, heading, title }, i) => {
       if (data.panels[i].attained) return drawBest(charts[i], data.panels[i]);
-      const panel = axis.panels[i] ?? { lines: {}, published: [] };
+      const panel = axis.panels[i] ?? { lines: {}, span: "", published: [] };
       const drawn = places.filter((place) => panel.lines[place]);
       const isRange = data.panels[i].is_range;
       const banded = drawn.filter((place) => panel.lines[place][2]);
@@ -215,6 +218,7 @@
         ...panel.published.map((one) => publishedOf(one, colorOfMethod(one.method))),
       ];
       Plotly.react(plot, traces, layoutOf(traces), OPTIONS);
+      heading.textContent = panel.span ? `${title}, ${panel.span}` : title;
       below.textContent = axis.name;
       const count = `${drawn.length} of ${boxes.length} configurations`;
       plot.setAttribute("aria-label", `${title} over ${axis.name}: ${count}`);
