@@ -73,8 +73,7 @@ def decide(results: Results) -> tuple[Decided, ...]:
 
 
 def _decided(results: Results, claim: Claim, best: Mapping[str, Score]) -> Decided:
-    more = _reading(results, claim.more, best)
-    less = _reading(results, claim.less, best)
+    more, less = (_reading(results, side, best) for side in claim.quantities)
     if isinstance(more, str) or isinstance(less, str):
         reason = more if isinstance(more, str) else str(less)
         return Decided(claim=claim, verdict=Verdict.OPEN, reason=reason)

@@ -108,9 +108,10 @@ def rerun(
     if training.dry_run:
         return code
     after = results.load(storage, again, {axis: [n] for axis, n in at.items()})
-    from bmg_sweeps.reporting import report, tables
+    from bmg_sweeps.reporting import comparison, tables
 
-    tables.text([report.comparison(before, after)], answers.console())
+    tables.text([comparison.table(before, after)], answers.console())
+    answers.say(comparison.sentence(before, after))
     return code
 
 

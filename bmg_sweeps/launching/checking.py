@@ -115,7 +115,7 @@ def _columns(sweep: grid.Sweep) -> list[tuple[str, str]]:
             columns += [("curves, metric", curve.metric), ("curves, to", curve.to)]
     columns += [("measures", measure.metric) for measure in sweep.measures]
     for claim in sweep.claims:
-        for quantity in (claim.more, claim.less):
+        for quantity in claim.quantities:
             columns.append(("claims, metric", quantity.metric))
             columns.append(("claims, minus", quantity.minus))
     return [(where, column) for where, column in columns if column is not None]

@@ -18,7 +18,7 @@ from bmg_sweeps.reporting import (
     published,
     side_by_side,
 )
-from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
+from bmg_sweeps.reporting.tables import Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
@@ -49,7 +49,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
         the last one, and every configuration at every budget. With the sweep's own
         axis are its claims and measures.
     """
-    about = _about(results)
+    about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
     made = [(side_by_side if is_abreast else best_tables).table(results, axis)]
     is_first = axis == results.sweep.select.axis
@@ -127,7 +127,7 @@ def left_out(results: Results, *axes: str) -> list[Table]:
     columns = (Column("method"), Column("configuration"))
     columns += (Column("budget", "amount"), Column("why"))
     title = "Left out, from the first budget on that they do not reach"
-    about = _about(results)
+    about = context(results)
     return [Table(Key(Kind.LEFT_OUT), title, columns, tuple(rows), about=about)]
 
 
@@ -151,53 +151,8 @@ def provenance(results: Results) -> Table:
         ("evaluation seconds", _median(p.evaluation_seconds or 0 for p in runs)),
         ("compile seconds", _median(p.compile_seconds or 0 for p in runs)),
     )
-    key, about = Key(Kind.PROVENANCE), _about(results)
+    key, about = Key(Kind.PROVENANCE), context(results)
     return Table(key, "Provenance", _WHAT, rows, tuple(notes), about)
-
-
-def comparison(before: Results, after: Results) -> Table:
-    """Compares the selected configurations with themselves on fresh seeds.
-
-    Args:
-        before: at one budget.
-        after: of what was selected, at the same budget on the fresh seeds.
-
-    Returns:
-        One row for each configuration, of tests where the sweep has any.
-    """
-    rule, best = before.sweep.select, before.first.best
-    again = {score.configuration.id: score for score in after.first.best}
-    missing = {one.configuration.id: one.reason for one in after.first.left_out}
-    side = (Column("validation", "estimate"),) if rule.test else ()
-    seeds = Column(f"{rule.over[0]}s", "count")
-    columns = (Column("method"), Column("selected"), Column("then", "estimate"), *side)
-    columns += (seeds, Column(f"on fresh {seeds.name}", "estimate"), *side, seeds)
-    rows = []
-    for score in best:
-        found = again.get(score.configuration.id)
-        reason = missing.get(score.configuration.id)
-        described = grid.describe(before.sweep, score.configuration.values)
-        without = (reason, *(None for _ in side), None)
-        cells = _compared(after, found) if found else without
-        rows.append((score.method, described, *_compared(before, score), *cells))
-    note = f"Beside it, validation: {rule.metric}, which decided."
-    budget = formatting.shown_amount(best[0].budget)
-    return Table(
-        Key(Kind.COMPARISON),
-        f"{rule.test or rule.metric} at {budget} {before.first.axis}",
-        columns,
-        tuple(rows),
-        (note,) if rule.test else (),
-        _about(dataclasses.replace(before, trained=())),
-    )
-
-
-def _compared(results: Results, score: selection.Score) -> tuple[Cell, ...]:
-    """A configuration's number, validation beside a test, and the number of runs."""
-    runs = best_tables.runs(results, score.points)
-    if results.sweep.select.test:
-        return (score.test, score.estimate, runs)
-    return (score.estimate, runs)
 
 
 def comma_separated(results: Results) -> str:
@@ -267,7 +222,7 @@ def _published(
     return ("", "", "")
 
 
-def _about(results: Results) -> str:
+def context(results: Results) -> str:
     """Says what the numbers of every table are numbers of."""
     chosen, sweep = results.chosen, results.sweep
     devices = sorted({d for t in results.trained for d in t.record.devices})

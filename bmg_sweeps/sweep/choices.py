@@ -215,7 +215,7 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
                 f"sweep {name}, curves, axis {curve.axis!r}: "
                 + errors.expected_one_of(curve.axis, sweep.select.budgets)
             )
-    quantities = [q for claim in sweep.claims for q in (claim.more, claim.less)]
+    quantities = [q for claim in sweep.claims for q in claim.quantities]
     named = [("claims", q.method) for q in quantities]
     for curve in sweep.curves:
         if isinstance(curve, display.Curve):

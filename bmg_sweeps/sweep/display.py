@@ -116,15 +116,22 @@ class Claim:
         validation.text("text", self.text)
         for name in ("more", "less"):
             value = getattr(self, name)
-            value = Quantity(method=value) if isinstance(value, str) else value
-            is_quantity = isinstance(value, Quantity)
-            validation.require(
-                is_quantity, name, value, "Quantity(…) or a method's name"
-            )
-            object.__setattr__(self, name, value)
-        validation.require(
-            isinstance(self.are_equal, bool), "are_equal", self.are_equal, "a bool"
-        )
+            if isinstance(value, str):
+                validation.text("method", value)
+            is_side = isinstance(value, Quantity | str)
+            form = "Quantity(…) or a method's name"
+            validation.require(is_side, name, value, form)
+        is_bool = isinstance(self.are_equal, bool)
+        validation.require(is_bool, "are_equal", self.are_equal, "a bool")
+
+    @property
+    def quantities(self) -> tuple[Quantity, Quantity]:
+        """What is said to be more, and what to be less."""
+        return _quantity(self.more), _quantity(self.less)
+
+
+def _quantity(side: Quantity | str) -> Quantity:
+    return Quantity(method=side) if isinstance(side, str) else side
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from matplotlib import image
 
 from bmg_sweeps.analysis import estimates, results
 from bmg_sweeps.records import attempts, manifests, store
-from bmg_sweeps.reporting import figures, report, tables
+from bmg_sweeps.reporting import comparison, figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -361,13 +361,59 @@ def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     record(complete, fresh[0], [1, 900])
     again = choices.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
     after = results.load(complete, again, {"env_steps": [100]})
-    table = report.comparison(before, after)
+    table = comparison.table(before, after)
     assert table.title == "reward at 100 env_steps"
     assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
     assert [row[2:] for row in shown(table)] == [
         ("1,100 ± 141", "2", "900.000", "1"),
         ("10.500 ± 2.121", "2", "seed 7: not run", "–"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "fresh", "expected"),
+    [
+        # Of the selection: A1 has 1000 and 1200, B 9 and 12: ahead on both, by 1089.5.
+        (
+            "max",
+            {A1: (900, 800), B: (100, 1000)},
+            "A had more reward than B on 1 of 2 fresh seeds, by 300 on average; "
+            "and on 2 of 2 seeds that it was chosen on, by 1.09k on average.",
+        ),
+        (
+            "max",
+            {A1: (1, 2), B: (3, 4)},
+            "B had more reward than A on 2 of 2 fresh seeds, by 2 on average; "
+            "and on 0 of 2 seeds that it was chosen on, by -1.09k on average.",
+        ),
+        # A2 has 500 and 700.
+        (
+            "min",
+            {A2: (5, 5), B: (1, 2)},
+            "B had less reward than A on 2 of 2 fresh seeds, by 3.5 on average; "
+            "and on 2 of 2 seeds that it was chosen on, by 590 on average.",
+        ),
+        (
+            "max",
+            {A1: (900, 800)},
+            "A has reward 850 on fresh seeds, and had 1.1k before.",
+        ),
+        ("max", {}, ""),
+    ],
+)
+def test_a_sentence_says_who_was_ahead(complete, mode, fresh, expected):
+    """Seed by seed, true either way; a mode of min turns it around."""
+    rule = dataclasses.replace(SWEEP.select, mode=mode)
+    sweep = dataclasses.replace(SWEEP, select=rule)
+    before = results.load(complete, load(complete, sweep).chosen, {"env_steps": [100]})
+    points = []
+    for arm, rewards in fresh.items():
+        for seed, reward in enumerate(rewards, start=7):
+            points.append(toy_point(arm, seed))
+            record(complete, points[-1], [1, reward])
+    again = choices.Chosen("toy", sweep, tuple(points), {"env_steps": 100})
+    after = results.load(complete, again, {"env_steps": [100]})
+    assert comparison.sentence(before, after) == expected
 
 
 def blue_pixels(png):

@@ -19,7 +19,15 @@ from scipy import stats
 from bmg_sweeps import errors
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import charts, figures, improvement, page, report, tables
+from bmg_sweeps.reporting import (
+    charts,
+    comparison,
+    figures,
+    improvement,
+    page,
+    report,
+    tables,
+)
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -223,7 +231,7 @@ def test_the_comparison_is_of_tests_where_there_are_any(complete, sweep):
         record(complete, by_key[key], (reward, reward))
     again = dataclasses.replace(chosen, points=fresh)
     after = results.load(complete, again, budgets)
-    table = report.comparison(before, after)
+    table = comparison.table(before, after)
     reason = "seed 7, task y: not run"
     if sweep is SWEEP:
         assert table.title == "reward at 100 env_steps"
