@@ -1,4 +1,4 @@
 """Worlds that agents learn in, one a module.
 
-May import `core` only.
+May import `core` only. Begin at `two_colors`.
 """

@@ -11,9 +11,12 @@ console output, command line, environment, host or user name, paths or git state
 own logs name some of them; they are deleted. W&B is imported only where it is used,
 because that takes 2 s.
 
-`session` opens W&B, `runs` writes a run, `points` and `sweeps` say what is in them,
-`memory` knows what was written before, `exporting` does it all, `follow` has it done
-beside a launch by the process of `__main__`, and `workspace` shows it.
+May import `reporting`, `launching` and what is below; nothing but `cli` imports it.
+
+Begin at `exporting`, which does it all: `session` opens W&B, `runs` writes a run,
+`points` and `sweeps` say what is in them, `memory` knows what was written before,
+`follow` has it done beside a launch by the process of `__main__`, and `workspace`
+shows it.
 """
 
 from bmg_sweeps.tracking.exporting import export
