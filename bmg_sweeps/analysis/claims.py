@@ -106,7 +106,11 @@ def _reading(
     """Reads a quantity; or says why it has no numbers."""
     score = best.get(quantity.method)
     if score is None:
-        return f"no configuration of {quantity.method} is complete"
+        points = results.chosen.points
+        methods = {grid.method_of(results.sweep, p.values) for p in points}
+        is_there = quantity.method in methods
+        none = "no configuration of {} is complete" if is_there else "no point is of {}"
+        return none.format(quantity.method)
     rule = results.sweep.select
     if rule.test and (quantity.metric, quantity.at, quantity.last) == (None,) * 3:
         values = score.test_values

@@ -361,7 +361,6 @@ def _incomplete(
         return None
     failure = one.record.failure
     if failure:
-        text = f"{failure.kind} ({failure.type}: {failure.message})"
-        return errors.one_line(text)
+        return errors.one_line(f"{failure.kind} ({store.reason(failure)})")
     reached = one.record.progress.get(axis, 0)
     return f"trained to {formatting.amount(reached)} {axis}" if reached else "not run"

@@ -58,6 +58,13 @@ def selected(
     found = results.load(storage, chosen, {axis: [amount]})
     reached = (one.record.progress.get(axis, 0) for one in found.trained)
     furthest = max(reached, default=0)
+    if not furthest:
+        reasons = (store.status(one.record, chosen.stop) for one in found.trained)
+        known = ", ".join(sorted(set(reasons)))
+        raise errors.UserError(
+            f"sweep {chosen.name}: no point has trained yet (they are {known}); "
+            f"expected a launch before"
+        )
     if amount > furthest:
         raise errors.UserError(
             f"{text}: expected at most {formatting.amount(furthest)}, the furthest "

@@ -171,7 +171,7 @@ def scale(function: Callable) -> Callable:
         "--scale",
         metavar="NAME",
         shell_complete=completion.scales,
-        help="Scale of the sweep; smoke unless given.",
+        help="Scale; unless given smoke, or the first that the sweep has.",
     )(function)
 
 
@@ -191,21 +191,21 @@ def points(function: Callable) -> Callable:
             multiple=True,
             metavar="K=V",
             shell_complete=completion.fields,
-            help="Only points with this value.",
+            help="Only points with this value; may be given for several fields.",
         ),
         click.option(
             "--gin",
             multiple=True,
             metavar="BINDING",
             shell_complete=completion.bindings,
-            help="'trainer.field = value' for all points.",
+            help="'trainer.field = value' for all points; may be given several times.",
         ),
         click.option(
             "--seeds",
             type=_Value("0-4", _seeds),
             default=(),
             metavar="0-4",
-            help="These in place of the points' own.",
+            help="These seeds in place of the points' own; of rerun the fresh ones.",
         ),
         click.option(
             "--stop",

@@ -129,6 +129,7 @@ def _launch(
         answers.say("Checking them: values, trainers and data sets.")
     checking.check(plan.to_run, chosen, training.resources.data)
     if training.dry_run:
+        answers.say("A dry run: nothing is wrong with them, and nothing was run.")
         return 0
     files.check_writable(storage)
     from bmg_sweeps import tracking
@@ -180,6 +181,8 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
     to_run = f"{len(plan.to_run):,} to run, of {structures}"
     to_run += _forecast(plan, cluster.own_slots(training.resources))
     answers.say(f"{answers.counted(plan)}; {to_run}")
+    if "failed" in plan.counts() and not training.retry:
+        answers.say("What has failed is tried again with --retry only.")
     owners: dict[str, int] = {}
     for i, status in plan.statuses.items():
         if status == "running":

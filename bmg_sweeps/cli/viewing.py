@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from bmg_sweeps import formatting, privacy
+from bmg_sweeps import errors, formatting, privacy
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import planning
@@ -178,6 +178,10 @@ def report_(
     "all" writes a page for every sweep that has the scale, and an index of them.
     """
     if sweep == "all":
+        if form not in ("text", "html"):
+            raise errors.UserError(
+                f"--format {form}: expected html, as all makes a page of each sweep"
+            )
         _report_all(storage, choice)
         return
     chosen = choices.choose(sweep, choice)

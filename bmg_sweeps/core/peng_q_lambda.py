@@ -7,7 +7,7 @@ Watkins' Q(λ).
     G_t = r_{t+1} + γ ((1 − λ) V(s_{t+1}) + λ G_{t+1}),  V(s) = max_a q(s, a)
 
 With weights that stand still, all steps together add up to Σ_t (G_t − q(s_t, a_t))
-∇q(s_t, a_t); see `tests/test_peng_q_lambda.py`.
+∇q(s_t, a_t); see `tests/core/test_peng_q_lambda.py`.
 
 Source: Peng and Williams (1994), "Incremental multi-step Q-learning".
 """

@@ -103,10 +103,9 @@ def how(results: Results) -> str:
     text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
     if rule.test:
         return text + f"Chosen by {rule.metric}; {rule.test} was read afterwards."
-    as_there = ", as in the paper" if published.is_papers(results.chosen) else ""
     return text + (
-        f"Chosen and reported on the same ones{as_there}: the best of many is "
-        f"flattered; `rerun` runs fresh ones."
+        "Chosen and reported on the same ones: the best of many is flattered; `rerun` "
+        "runs fresh ones."
     )
 
 

@@ -3,7 +3,6 @@
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import claims, selection
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import published
 from bmg_sweeps.reporting.tables import Cell, Column, Described, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 
@@ -34,9 +33,7 @@ def table(results: Results) -> list[Table]:
         f"same runs, else by Welch.",
     )
     rows = tuple(_row(results.sweep, one) for one in claims.decide(results))
-    is_papers = published.is_papers(results.chosen)
-    title = "What the paper claims" if is_papers else "Claims"
-    return [Table(Key(Kind.CLAIMS), title, _COLUMNS, rows, notes)]
+    return [Table(Key(Kind.CLAIMS), "Claims", _COLUMNS, rows, notes)]
 
 
 def verdict(one: claims.Decided) -> str:

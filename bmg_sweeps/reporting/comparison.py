@@ -47,8 +47,16 @@ def table(before: Results, after: Results) -> Table:
         columns,
         tuple(rows),
         (note,) if rule.test else (),
-        report.context(dataclasses.replace(before, trained=())),
+        _context(before, after),
     )
+
+
+def _context(before: Results, after: Results) -> str:
+    """Says what the numbers are numbers of, and which seeds are the fresh ones."""
+    seed = before.sweep.select.over[0]
+    fresh = sorted({p.values[seed] for p in after.chosen.points})
+    about = report.context(dataclasses.replace(before, trained=()))
+    return f"{about}; fresh {seed}s {formatting.ranges(fresh)}"
 
 
 def _compared(results: Results, score: Score) -> tuple[Cell, ...]:

@@ -37,8 +37,8 @@ MAX_ERRORS = 200  # Points with an error that are listed.
 MAX_EXAMPLES = 5  # Of them, those whose command is written out.
 TROUBLE = ("damaged", "failed", "diverged")
 _SCALES = {
-    "smoke": "Smoke scale: it shows that everything works, and is far too short to "
-    "compare methods by. None of these are the paper's numbers.",
+    "smoke": "Smoke scale: few points and short training, to see that all of it works. "
+    "None of these are the paper's numbers.",
     "lite": "Lite scale: fewer points and shorter training than in the paper. These "
     "are not the paper's numbers, and do not compare with them.",
 }

@@ -138,7 +138,7 @@ def provenance(results: Results) -> Table:
     revisions = sorted({r for t in trained for r in t.record.revisions})
     devices = sorted({d for t in trained for d in t.record.devices})
     widths = sorted({p.pack_width or 1 for p in runs})
-    threads = sorted({str(p.threads) for p in runs})
+    threads = sorted({str(p.threads) for p in runs if p.threads is not None})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
     notes += ["Devices are mixed."] if len(devices) > 1 else []
     rows = (

@@ -135,7 +135,7 @@ FLAGS = {
         ["--budget", "given twice; expected once"],
     ),
     "a budget that nothing has reached": Case(
-        ["best", "figure_2"], [f"budget {STOP}", "expected at most 0"]
+        ["best", "figure_2"], ["sweep figure_2", "no point has trained yet (they are"]
     ),
     "no CPU": launched("--cpus", "0", ["--cpus", "'0'", "a whole number above 0"]),
     "CPUs and a half": launched("--cpus", "1.5", ["--cpus", "'1.5'", "whole number"]),

@@ -91,7 +91,7 @@ def test_a_sweep_is_shown_and_its_best_asked_for_at_each_of_its_scales(run, name
         assert f"scale {scale}." in output
         status, output, errors = run("best", name, "--scale", scale)
         assert (status, output) == (2, "")
-        assert "expected at most 0, the furthest that a point has trained" in errors
+        assert "no point has trained yet (they are missing)" in errors
         assert errors.count("\n") == 1
 
 

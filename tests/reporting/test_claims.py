@@ -146,7 +146,7 @@ def test_one_seed_decides_nothing(complete):
 
 def test_what_was_not_run_is_said(complete):
     row = decided(complete, "A", "C")
-    assert row[1] == "open: no configuration of C is complete"
+    assert row[1] == "open: no point is of C"
     row = decided(complete, Quantity(method="A", metric="wait"), "B")
     assert row[1] == "open: A: wait is no column of its rows"
 

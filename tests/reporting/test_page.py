@@ -778,9 +778,7 @@ def test_a_study_of_ones_own_is_not_reported_as_the_papers(scale):
             *index.entry("toy.html", found).warnings,
         ):
             assert has_words or "paper" not in text.lower()
-        titles = [table.title for table in report.make(found)]
-        assert ("What the paper claims" in titles) == has_words
-        assert ("Claims" in titles) != has_words
+        assert "Claims" in [table.title for table in report.make(found)]
         number = int(has_words and scale != "mine")
         assert len(page._warnings(found.chosen, {}, [])) == number
 
@@ -942,7 +940,7 @@ def test_the_index_lists_all_claims_and_counts_them(view):
         ["one", "B earns more", "contradicted"],
         ["one", "A is no weight", "contradicted"],
         ["one", "As A", "not contradicted"],
-        ["one", "C earns more", "open: no configuration of C is complete"],
+        ["one", "C earns more", "open: no point is of C"],
     ]
     assert [row[3].partition(" [")[0] for row in rows] == [
         *("864", "-864", "1.3k", "0", "–"),

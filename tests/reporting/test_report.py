@@ -363,7 +363,9 @@ def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     after = results.load(complete, again, {"env_steps": [100]})
     table = comparison.table(before, after)
     assert table.title == "reward at 100 env_steps"
-    assert table.about == "scale paper; seeds 0–1; trained to 100 env_steps"
+    assert (
+        table.about == "scale paper; seeds 0–1; trained to 100 env_steps; fresh seeds 7"
+    )
     assert [row[2:] for row in shown(table)] == [
         ("1,100 ± 141", "2", "900.000", "1"),
         ("10.500 ± 2.121", "2", "seed 7: not run", "–"),
