@@ -10,9 +10,9 @@ import hashlib
 import json
 import pathlib
 import pickle
-import subprocess
 from typing import NamedTuple
 
+import checked_here
 import forged
 import pytest
 import toy_checkout
@@ -20,7 +20,7 @@ import toy_checkout
 from bmg_sweeps import __main__, formatting, paths
 from bmg_sweeps.launching import checking
 from bmg_sweeps.records import encoding, manifests, store
-from bmg_sweeps.running import binding, check
+from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, point
 
 TRAINER = "two_colors_actor_critic"
@@ -668,13 +668,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def check_here(words, input, **_):
-    """Checks points as the child would, in this process, which has JAX already."""
-    assert words[-1] == "bmg_sweeps.running.check"
-    found = check.first_problem(json.loads(input))
-    return subprocess.CompletedProcess(words, 0, json.dumps(found), "")
-
-
 def snapshot(folder):
     """All files and folders, with the bytes of the files."""
     return {
@@ -714,7 +707,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
         (here / "mine.py").write_bytes(case.sweep.encode() if is_text else case.sweep)
     if case.trainer is not None:
         write_toy(tmp_path_factory.mktemp("checkout"), case.trainer, monkeypatch)
-    monkeypatch.setattr(checking.subprocess, "run", check_here)
+    checked_here.patch(monkeypatch)
     before = snapshot(here)
     status, _, errors = main(capsys, *case.arguments)
     assert status == 2
