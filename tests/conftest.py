@@ -12,6 +12,13 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # own, and compile as users' do.
 jax.config.update("jax_disable_most_optimizations", True)
 
+LONG = ("launching", "trainers")  # Folders of files that take longest.
+
+
+def pytest_collection_modifyitems(items):
+    """Runs long files first, so that no process is left with one at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
+
 
 @pytest.fixture(autouse=True)
 def _clear_gin():

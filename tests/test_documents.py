@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 
+import checked_here
 import command_words
 import pytest
 import toy_checkout
@@ -147,6 +148,7 @@ def test_python_blocks_run(page):
 def test_the_sweeps_that_are_shown_can_be_launched(tmp_path, monkeypatch):
     """They pass the checks of a launch, and resolve at each of their scales."""
     monkeypatch.chdir(tmp_path)
+    checked_here.patch(monkeypatch)
     files = files_of("docs/sweeps.md")
     for name, body in files.items():
         (tmp_path / name).write_text(body)

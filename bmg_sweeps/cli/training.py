@@ -125,13 +125,15 @@ def _launch(
     plan = planning.plan(storage, chosen, training.retry, verify=True)
     pack = _pack(training, plan)
     _say_plan(storage, chosen, training, plan)
+    if not training.dry_run:
+        cluster.check_address(training.resources)
+        files.check_writable(storage)
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
     checking.check(plan.to_run, chosen, training.resources.data)
     if training.dry_run:
         answers.say("A dry run: nothing is wrong with them, and nothing was run.")
         return 0
-    files.check_writable(storage)
     from bmg_sweeps import tracking
 
     with tracking.following(

@@ -56,9 +56,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
-    if resources.address:
-        _check_address(resources.address)
-    else:
+    if not resources.address:
         _keep_private()
     import ray
     import ray.tune
@@ -98,6 +96,29 @@ def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> in
         _check_resources(nodes, resources)
     _check_storage(ray, nodes, storage)
     return max(1, _count_slots(nodes, resources))
+
+
+def check_address(resources: Resources) -> None:
+    """Refuses an address where nobody answers; Ray would try for minutes.
+
+    Args:
+        resources: whose address it is.
+
+    Raises:
+        UserError: it is none, or nobody answers there.
+    """
+    address = resources.address
+    if address in (None, "auto"):
+        return  # Ray finds "auto", or says at once that there is none.
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise errors.UserError(f"--address {address}: expected auto or HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise errors.UserError(
+            f"--address {address}: expected a running Ray cluster ({error})"
+        ) from error
 
 
 def own_slots(resources: Resources) -> int | None:
@@ -144,19 +165,6 @@ def _within_checkout(storage: files.Storage) -> list[str]:
     root = pathlib.Path(os.path.abspath(storage.root))
     is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
     return [str(root.relative_to(paths.ROOT))] if is_inside else []
-
-
-def _check_address(address: str) -> None:
-    """Refuses an address where nobody answers; Ray would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        return  # Ray finds "auto", or says at once that there is none.
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-    except OSError as error:
-        raise errors.UserError(
-            f"--address {address}: expected a running Ray cluster ({error})"
-        ) from error
 
 
 def _worker_environment(resources: Resources) -> dict[str, str]:

@@ -12,11 +12,13 @@ import pathlib
 import pickle
 from typing import NamedTuple
 
+import checked_here
 import forged
 import pytest
 import toy_checkout
 
 from bmg_sweeps import __main__, formatting, paths
+from bmg_sweeps.launching import checking
 from bmg_sweeps.records import encoding, manifests, store
 from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, point
@@ -152,6 +154,17 @@ FLAGS = {
         "--pack", "4", "--stop", "hours=1", ["--pack 4", "expected 1", "hours"]
     ),
     "an empty address": launched("--address", "", ["--address", "''", "HOST:PORT"]),
+    **{
+        f"an address that is {what}": Case(
+            ["launch", "figure_2", "--address", address],
+            [f"--address {address}: expected", expected],
+        )
+        for what, address, expected in (
+            ("nobody's", "127.0.0.1:1", "a running Ray cluster"),
+            ("a name alone", "nowhere", "auto or HOST:PORT"),
+            ("of no port", "127.0.0.1:99999", "a running Ray cluster"),
+        )
+    },
     "an unknown scale": launched(
         "--scale", "huge", ["--scale huge", "figure_2 has smoke, lite, paper"]
     ),
@@ -187,7 +200,7 @@ FLAGS = {
     "a name of 5,000 letters": Case(["show", "a" * 5000], ["no such sweep", "aa … aa"]),
     "a sweep file that is missing": Case(["show", "no.py"], ["'no.py'", "figure_2"]),
 }
-# What the trainer's own check refuses, in a process of its own.
+# What the trainer's own check refuses.
 REFUSED = {
     "a target that is too long": gin(
         "{}.target_steps = 626", "target_steps = 626", "at most 625"
@@ -195,6 +208,12 @@ REFUSED = {
     "an inner loop that is too long": Case(
         ["launch", "figure_2", "--dry-run", "--gin", f"{TRAINER}.inner_steps = 625"],
         ["inner_steps = 625", "at most 619 at this L"],
+    ),
+    "a target of no steps": gin(
+        "{}.target_steps = 0", "target_steps = 0", "at least 1"
+    ),
+    "a matching function that is none": gin(
+        "{}.matching_function = 'kl'", "matching_function = 'kl'", "expected"
     ),
     "a layer of no units": gin(
         "{}.hidden_sizes = (0,)", "hidden_sizes = (0,)", "least"
@@ -688,6 +707,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
         (here / "mine.py").write_bytes(case.sweep.encode() if is_text else case.sweep)
     if case.trainer is not None:
         write_toy(tmp_path_factory.mktemp("checkout"), case.trainer, monkeypatch)
+    checked_here.patch(monkeypatch)
     before = snapshot(here)
     status, _, errors = main(capsys, *case.arguments)
     assert status == 2
@@ -698,6 +718,19 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     assert [f for f in case.fragments if f not in errors] == [], errors
     assert "canary" not in errors.lower()
     assert snapshot(here) == before
+
+
+@pytest.mark.parametrize(
+    "words", [["--address", "127.0.0.1:1"], ["--storage", "file"]], ids="".join
+)
+def test_what_needs_no_trainer_is_refused_before_any_is_checked(
+    words, here, capsys, monkeypatch
+):
+    """In seconds: the check of the points starts JAX, and Ray would try for minutes."""
+    monkeypatch.setattr(checking, "check", lambda *_: pytest.fail("checked"))
+    status, _, errors = main(capsys, "launch", "figure_2", *words)
+    assert (status, errors.count("\n")) == (2, 1)
+    assert errors.startswith(f"error: {' '.join(words)}: expected")
 
 
 def test_the_table_is_long_and_its_inputs_differ():

@@ -104,32 +104,19 @@ def test_a_mistake_is_one_line(command, storage, arguments, fragments):
     assert not pathlib.Path(storage).exists()
 
 
-@pytest.mark.parametrize(
-    "binding",
-    ["learning_rate = -0.1", "matching_function = 'kl'"],
-)
 def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(
-    command, storage, binding
+    command, storage
 ):
     """The trainer's own check speaks, in the launcher's voice."""
-    result = command("launch", "figure_2", "--gin", f"{TRAINER}.{binding}")
-    assert_one_line(result, binding.split(" =")[0], "expected")
+    result = command("launch", "figure_2", "--gin", f"{TRAINER}.learning_rate = -0.1")
+    assert_one_line(result, "learning_rate", "expected")
     assert not [*pathlib.Path(storage).rglob("point.gin")]
 
 
-@pytest.mark.parametrize(
-    ("values", "fragments"),
-    [
-        ({"inner_steps": 0}, ["inner_steps = 0", "at least 1"]),
-        ({"target_steps": 0}, ["target_steps = 0", "at least 1"]),
-    ],
-)
-def test_a_sweep_with_a_bad_point_is_refused(command, tmp_path, values, fragments):
-    """K = 0 and L = 0 in a user's own sweep file."""
-    path = write_sweep(
-        tmp_path, f"points = product(**{ {k: (v,) for k, v in values.items()} })"
-    )
-    assert_one_line(command("launch", path), *fragments)
+def test_a_sweep_with_a_bad_point_is_refused(command, tmp_path):
+    """K = 0 in a user's own sweep file."""
+    path = write_sweep(tmp_path, "points = product(inner_steps=(0,))")
+    assert_one_line(command("launch", path), "inner_steps = 0", "at least 1")
 
 
 @pytest.mark.parametrize(

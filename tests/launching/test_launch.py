@@ -5,19 +5,22 @@ peace and on another with a kill and a stop in between. Ray's start dominates, s
 tests of this module share a few launches.
 """
 
+import contextlib
+import ipaddress
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import numpy as np
+import psutil
 import pytest
 
-from bmg_sweeps import paths
-from bmg_sweeps.launching import planning
+from bmg_sweeps import __main__, paths
+from bmg_sweeps.launching import checking, planning, trials
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices
 
@@ -135,55 +138,79 @@ def test_a_launch_leaves_records_and_no_logs_of_ray(undisturbed):
     assert all(re.fullmatch(names, path.name) for path in left), left
 
 
-def test_a_second_launch_runs_nothing(undisturbed, folder):
+@pytest.fixture
+def here(folder, monkeypatch, capsys):
+    """Runs a command in this process, where nothing can be trained or checked."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(trials, "run", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(checking, "check", lambda points, *_: None)
+
+    def run(*arguments):
+        assert __main__.main(arguments) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_a_second_launch_runs_nothing(undisturbed, here):
     """It says so, starts no Ray, and leaves every record as it was."""
     sweep, storage, _ = undisturbed
     before = {i: r.manifest for i, (r, _, _) in records(sweep, storage).items()}
-    done = launch(folder, sweep, storage)
+    output = here("launch", sweep, "--storage", storage, "--wandb", "off")
     after = {i: r.manifest for i, (r, _, _) in records(sweep, storage).items()}
-    assert "0 to run" in done.stdout
+    assert "0 to run" in output
     assert before == after
 
 
-def test_a_wider_grid_runs_only_the_new_points(undisturbed, folder):
+def test_a_wider_grid_runs_only_the_new_points(undisturbed, folder, here):
     """A weight more is two points more; the plan says so before anything runs."""
     _, storage, _ = undisturbed
     wider = write_sweep(folder, (*WEIGHTS, 0.5))
-    done = launch(folder, wider, storage, "--dry-run")
-    assert "10 points: 8 done, 2 missing; 2 to run" in done.stdout
+    output = here("launch", wider, "--storage", storage, "--dry-run")
+    assert "10 points: 8 done, 2 missing; 2 to run" in output
 
 
-def test_a_longer_stop_rule_continues_every_point(undisturbed, folder):
+def test_a_longer_stop_rule_continues_every_point(undisturbed, here):
     """Done at 300,000 steps is missing at 400,000."""
     sweep, storage, _ = undisturbed
-    done = launch(folder, sweep, storage, "--dry-run", "--stop", "env_steps=400_000")
-    assert "8 points: 8 missing (8 partly trained); 8 to run" in done.stdout
+    words = ("--storage", storage, "--dry-run", "--stop", "env_steps=400_000")
+    output = here("launch", sweep, *words)
+    assert "8 points: 8 missing (8 partly trained); 8 to run" in output
 
 
-def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
-    undisturbed, folder
-):
-    """Kill −9 the driver, launch; SIGTERM it, launch: bitwise the same records."""
-    sweep, calm, _ = undisturbed
-    storage = str(folder / "disturbed")
-    interrupt(folder, sweep, storage, signal.SIGKILL)
+class Disturbed(NamedTuple):
+    """A sweep that was killed, stopped and finished, and what its Ray had open."""
+
+    storage: str
+    said: str  # By the launch that was stopped.
+    counts: dict  # Of its points after that.
+    ray_folder: pathlib.Path
+    mode: int  # Of the folder, while Ray ran.
+    listening: list[str]  # Addresses of all sockets that listened then.
+
+
+@pytest.fixture(scope="module")
+def disturbed(undisturbed, folder):
+    """Kill −9 the driver, launch; SIGTERM it, launch."""
+    sweep, storage = undisturbed[0], str(folder / "disturbed")
+    driver = begin(folder, sweep, storage)
+    driver.kill()
+    driver.communicate(timeout=120)
     # The workers of a killed driver may live long enough to finish their points.
     while "running" in counts(sweep, storage):
         time.sleep(0.5)
-    output = interrupt(folder, sweep, storage, signal.SIGTERM)
-    assert "Stopped; the same command goes on from here." in output
-    assert "running" not in counts(sweep, storage)
+    driver = begin(folder, sweep, storage)
+    ray_folder, listening = folder_of_ray(driver), addresses(driver)
+    mode = ray_folder.stat().st_mode & 0o777
+    driver.terminate()
+    said, _ = driver.communicate(timeout=120)
+    after = counts(sweep, storage)
     assert launch(folder, sweep, storage, "--wandb", "off").returncode == 0
-    expected, actual = records(sweep, calm), records(sweep, storage)
-    assert expected.keys() == actual.keys()
-    for point_id, (_, state, rows) in expected.items():
-        assert actual[point_id][2] == rows
-        for a, b in zip(actual[point_id][1], state, strict=True):
-            np.testing.assert_array_equal(a, b, strict=True)
+    return Disturbed(storage, said, after, ray_folder, mode, listening)
 
 
-def interrupt(folder, sweep, storage, signum):
-    """Launches, and sends a signal once it has finished a point."""
+def begin(folder, sweep, storage):
+    """Launches; returns the driver once it has finished a point, and goes on."""
     before = counts(sweep, storage).get("done", 0)
     arguments = ("launch", sweep, "--storage", storage, "--wandb", "off")
     process = subprocess.Popen(**command(folder, *arguments))
@@ -192,31 +219,48 @@ def interrupt(folder, sweep, storage, signum):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert process.poll() is None, process.stdout.read()
-    process.send_signal(signum)
-    output, _ = process.communicate(timeout=120)
-    return output
+    return process
 
 
-def test_rerun_compares_the_best_with_itself_on_fresh_seeds(undisturbed, folder):
-    """The configuration that `best` names, on two seeds that it was not chosen on."""
-    sweep, storage, _ = undisturbed
-    arguments = ("--storage", storage, "--budget", "env_steps=100_000")
-    done = subprocess.run(
-        timeout=300,
-        check=False,
-        **command(folder, "rerun", sweep, *arguments, "--seeds", "10-11"),
-    )
-    assert done.returncode == 0, done.stdout
-    assert "2 points: 2 missing; 2 to run" in done.stdout
-    assert re.search(r"all +entropy_weight=0.\d .* 2  .* 2 *$", done.stdout, re.M)
+def folder_of_ray(driver):
+    """The folder that the processes of a launch's Ray are told of."""
+    children = psutil.Process(driver.pid).children(recursive=True)
+    words = " ".join(word for child in children for word in child.cmdline())
+    (found,) = map(pathlib.Path, set(re.findall(r"/tmp/bmg_ray_\w+", words)))
+    return found
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere"])
-def test_an_address_where_no_cluster_is_is_refused(undisturbed, folder, address):
-    """One line, in seconds; Ray alone would try for minutes."""
-    sweep, _, _ = undisturbed
-    storage = folder / "nobody"
-    done = launch(folder, sweep, str(storage), "--address", address)
-    assert done.returncode == 2
-    assert done.stdout.splitlines()[-1].startswith(f"error: --address {address}")
-    assert not list(storage.rglob("point.gin"))
+def addresses(driver):
+    """Where the processes that a launch has started listen."""
+    found = []
+    for child in psutil.Process(driver.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found += child.net_connections(kind="inet")
+    return [one.laddr.ip for one in found if one.status == "LISTEN"]
+
+
+def test_kills_and_stops_leave_the_numbers_of_an_undisturbed_launch(
+    undisturbed, disturbed
+):
+    """Bitwise the same records, after a kill and a stop."""
+    sweep, calm, _ = undisturbed
+    assert "Stopped; the same command goes on from here." in disturbed.said
+    assert "running" not in disturbed.counts
+    expected, actual = records(sweep, calm), records(sweep, disturbed.storage)
+    assert expected.keys() == actual.keys()
+    for point_id, (_, state, rows) in expected.items():
+        assert actual[point_id][2] == rows
+        for a, b in zip(actual[point_id][1], state, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
+
+
+def test_a_ray_of_our_own_is_this_machines_and_this_users(disturbed, folder):
+    """Every socket of the launch listens on loopback, and its folder is closed."""
+    assert disturbed.mode == 0o700
+    assert len(disturbed.listening) > 3
+    for ip in disturbed.listening:
+        address = ipaddress.ip_address(ip)
+        address = getattr(address, "ipv4_mapped", None) or address
+        assert address.is_loopback, disturbed.listening
+    assert not disturbed.ray_folder.exists()
+    assert not (folder / ".ray").exists()  # The home of these launches.

@@ -17,6 +17,7 @@ import small_two_colors as small
 from jax import flatten_util
 
 from trainers import _two_colors_agent as agent
+from trainers import _two_colors_meta
 from trainers import two_colors_actor_critic as trainer
 
 
@@ -26,6 +27,7 @@ def case(K, L, **values):
 
 
 MG = [case(K, 1, update_kind="meta_gradient") for K in (1, 3)]
+FIXED = case(3, 1, update_kind="fixed_entropy_weight")
 LEARNED = {"target_weight": "meta_learned_weight"}
 NEXT = {"target_rollout": "next_rollout"}
 NORMALIZED = {"meta_input": "normalized_mean_rewards"}
@@ -249,3 +251,67 @@ def test_a_constant_entropy_weight_is_a_fixed_one(values):
     chex.assert_trees_all_close(
         state.learner.params, fixed_state.learner.params, rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("values", [FIXED, *MG[1:]])
+def test_points_trained_together_are_points_trained_alone(values, monkeypatch):
+    """Style rule 5: `vmap` over a stacked `Config`; test_contracts has BMG.
+
+    A chunk of 16 meta-updates, for which rounding does not change an action.
+    """
+    configs = [
+        small.make_config(
+            seed=seed, learning_rate=rate, meta_learning_rate=rate / 10, **values
+        )
+        for seed, rate in ((0, 0.1), (1, 0.2), (2, 0.4))
+    ]
+    updates = configs[0].inner_steps + configs[0].target_steps - 1
+    monkeypatch.setattr(
+        _two_colors_meta, "CHUNK_ENV_STEPS", 16 * updates * small.LENGTH
+    )
+
+    @jax.jit
+    @jax.vmap
+    def trained_together(config):
+        state = trainer.init(config, jax.random.key(config.seed), None)
+        learner = small.settle(config, state.meta_params, state.learner)
+        return trainer.train(config, state._replace(learner=learner), None)[0]
+
+    def trained_alone(config):
+        state = small.start(config, seed=int(config.seed), experience=0)
+        state = small.prepared(config, state)
+        for _ in range(16):
+            state, _ = small.update(config, state)
+        return state
+
+    actual = trained_together(jax.tree.map(lambda *x: jnp.stack(x), *configs))
+    expected = jax.tree.map(lambda *x: jnp.stack(x), *map(trained_alone, configs))
+    assert_trees_all_close(actual, expected)
+
+
+def test_an_update_is_the_same_with_and_without_jit():
+    """Style rule 10: `update` gives the same numbers, to rounding."""
+    config = small.make_config(**MG[0].values[0])
+    state = small.start(config)
+    assert_trees_all_close(trainer.update(config, state), small.update(config, state))
+
+
+def assert_trees_all_close(actual, expected):
+    """To rounding in double precision, keys included."""
+
+    def comparable(x):
+        is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+        return jax.random.key_data(x) if is_key else x
+
+    actual, expected = (jax.tree.map(comparable, x) for x in (actual, expected))
+    chex.assert_trees_all_close(actual, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_a_key_says_everything():
+    """Style rule 9: the same key gives the same bits, another one another agent."""
+    config = small.make_config(**FIXED.values[0])
+    first, same, other = (small.start(config, seed).learner for seed in (0, 0, 1))
+    chex.assert_trees_all_equal(first.params, same.params)
+    chex.assert_trees_all_equal(first.rollout, same.rollout)
+    assert optax.tree.norm(first.params) != optax.tree.norm(other.params)
+    assert np.any(first.rollout.observations != other.rollout.observations)
