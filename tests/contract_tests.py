@@ -24,7 +24,7 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
 from bmg_sweeps.records import files, store
-from bmg_sweeps.running import binding, tracing, work_unit
+from bmg_sweeps.running import binding, programs, tracing, work_unit
 from bmg_sweeps.sweep import point
 from bmg_sweeps.trainer import ranges
 
@@ -86,13 +86,18 @@ class Contract:
         folder = tmp_path_factory.mktemp("contract")
         trial = _Trial(files.open_storage(str(folder)), cls.trainer, outline.axes[0])
         first, other = _text(cls.trainer, config), _text(cls.trainer, _other(config))
-        return Runs(
-            trial.train({"first": first})[0],
-            trial.train({"again": first})[0],
-            [trial.train({"resumed": first}, chunks=1) for _ in range(CHUNKS)][-1][0],
-            trial.train({"other": other})[0],
-            tuple(trial.train({"packed-first": first, "packed-other": other})),
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(programs, "_COMPILED", {})  # Whatever ran in this process.
+            once, again = trial.train({"first": first}), trial.train({"again": first})
+            for _ in range(CHUNKS):
+                resumed = trial.train({"resumed": first}, chunks=1)
+            return Runs(
+                once[0],
+                again[0],
+                resumed[0],
+                trial.train({"other": other})[0],
+                tuple(trial.train({"packed-first": first, "packed-other": other})),
+            )
 
     def test_its_functions_return_what_they_must(self, outline):
         """By their shapes; so a launch checks them, too."""
