@@ -22,7 +22,9 @@ def choose(names: Sequence[str], choice: choices.Choice) -> list[choices.Chosen]
     Returns:
         The sweeps.
     """
-    if list(names) != ["all"]:
+    if "all" in names and len(set(names)) > 1:
+        raise errors.UserError(f"{' '.join(names)}: expected all alone, or sweeps")
+    if "all" not in names:
         return [choices.choose(name, choice) for name in dict.fromkeys(names)]
     chosen, skipped = choices.choose_all(choice)
     say_skipped(choice, skipped)

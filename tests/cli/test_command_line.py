@@ -82,6 +82,7 @@ def assert_one_line(result, *fragments):
         (["launch", "figure_2", "--gpus", "-1"], ["--gpus", "at least 0"]),
         (["launch", "figure_2", "--wandb", "maybe"], ["maybe", "offline"]),
         (["launch"], ["sweep"]),
+        (["launch", "all", "figure_2"], ["all figure_2", "expected all alone"]),
         (["fly"], ["fly", "launch"]),
         (["show", "figure_2", "--point", "zzz"], ["zzz", "0 match"]),
         (["run", "figure_2", "--point", ""], [f"{NUM_POINTS} match"]),
