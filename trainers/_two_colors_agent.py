@@ -54,7 +54,7 @@ class Learner(NamedTuple):
     environment: two_colors.State
     recent_rewards: jax.Array  # [num_recent_rollouts] mean rewards, oldest first.
     rollout: two_colors.Rollout  # The last one.
-    pending: Pending | None  # Of that rollout, where an update is still to use it.
+    pending: Pending | None  # What that rollout left, if an update is still to use it.
     key: chex.PRNGKey
     statistics: _two_colors_statistics.Statistics
     moments: Moments | None  # Where they normalize t.

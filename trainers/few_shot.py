@@ -67,8 +67,8 @@ class Config:
     num_shots: Count = structure()  # Support images of a class.
     num_queries: Count = structure()  # Query images of a class, in meta-training.
     num_evaluation_queries: Count = structure()  # The same in evaluation.
-    num_blocks: Count = structure()  # Of a convolution and a pooling.
-    num_filters: Count = structure()  # Of each convolution.
+    num_blocks: Count = structure()  # Each has a convolution and a pooling.
+    num_filters: Count = structure()  # Each convolution has so many.
     convolution: Annotated[str, OneOf(_few_shot_learner.CONVOLUTIONS)] = structure()
     update_kind: Annotated[str, OneOf(_few_shot_updates.UPDATE_KINDS)] = structure()
     adapted: Annotated[str, OneOf(_few_shot_learner.ADAPTED)] = structure()
@@ -81,7 +81,7 @@ class Config:
         structure()
     )
     meta_batch_size: Count = structure()  # M, tasks of a meta-update.
-    evaluation_steps: Count = structure()  # Of adaptation in evaluation.
+    evaluation_steps: Count = structure()  # Steps of adaptation in evaluation.
     num_evaluation_tasks: Count = structure()  # On each split.
     record_interval: Count = structure()  # Meta-updates that a row is the mean of.
 

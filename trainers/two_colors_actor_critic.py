@@ -89,8 +89,8 @@ class Config:
         was="mean_rewards"
     )
     num_recent_rollouts: Count = structure()  # Length of t.
-    hidden_sizes: Sizes = structure()  # Of policy and critic.
-    meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
+    hidden_sizes: Sizes = structure()  # Layers of policy and critic.
+    meta_hidden_sizes: Sizes = structure()  # Layers of the meta-network.
 
 
 def check(config: Config) -> None:

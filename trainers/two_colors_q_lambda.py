@@ -57,7 +57,7 @@ class Config:
     adam_b1: Decay
     adam_b2: Decay
     adam_eps: Positive
-    gradient_decay: Decay  # Of the moving average before Adam.
+    gradient_decay: Decay  # Decay of the moving average before Adam.
     discount: Decay  # γ.
     trace_decay: Fraction  # λ.
     epsilon: Fraction  # ε, where it is fixed.
@@ -65,7 +65,7 @@ class Config:
     meta_adam_b1: Decay
     meta_adam_b2: Decay
     meta_adam_eps: Positive
-    meta_gradient_decay: Decay  # Of the moving average before Adam.
+    meta_gradient_decay: Decay  # Decay of the moving average before Adam.
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
     # L, updates from x to the target.
     target_steps: Annotated[
@@ -73,8 +73,8 @@ class Config:
     ] = structure()
     matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
     num_recent_rewards: Count = structure()  # Length of the meta-network's input t.
-    hidden_sizes: Sizes = structure()  # Of q.
-    meta_hidden_sizes: Sizes = structure()  # Of the meta-network.
+    hidden_sizes: Sizes = structure()  # Layers of q.
+    meta_hidden_sizes: Sizes = structure()  # Layers of the meta-network.
 
 
 class Explorer(NamedTuple):

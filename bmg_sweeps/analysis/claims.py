@@ -23,7 +23,7 @@ class Verdict(enum.StrEnum):
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
-    NOT_CONTRADICTED = "not contradicted"  # Of a claim that two are equal.
+    NOT_CONTRADICTED = "not contradicted"  # The claim is that two are equal.
     OPEN = "open"
 
 

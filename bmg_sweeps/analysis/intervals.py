@@ -18,7 +18,7 @@ import numpy as np
 
 _RESAMPLES = 2000
 _CONFIDENCE = 0.95
-_SEED = 0  # Of the resampling: a report is the same each time it is made.
+_SEED = 0  # Resampling starts from it, so that a report is the same each time.
 
 
 class Interval(NamedTuple):
@@ -116,7 +116,7 @@ def of_difference(values: Sequence[float], others: Sequence[float]) -> Interval:
 
 def _by_t(estimate: float, test: Callable[..., Any], *samples, **keywords) -> Interval:
     with warnings.catch_warnings():
-        # Of runs that are all but equal; their interval is narrow, and right.
+        # SciPy warns about runs that are all but equal; their interval is right.
         warnings.simplefilter("ignore", RuntimeWarning)
         found = test(*samples, **keywords).confidence_interval(_CONFIDENCE)
     return Interval(estimate, float(found.low), float(found.high))

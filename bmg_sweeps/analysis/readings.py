@@ -30,7 +30,6 @@ def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
     """Reads the records of a sweep's points, with their rows and validations.
 
     Args:
-        storage: of the records.
         chosen: the sweep.
 
     Returns:

@@ -52,7 +52,6 @@ def load(
     """Reads the records of a sweep, selects, and then reads the tests of what is best.
 
     Args:
-        storage: of the records.
         chosen: the sweep, its points and stop rule.
         budgets: amounts by axis; None is those of the sweep.
 

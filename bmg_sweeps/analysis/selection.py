@@ -33,9 +33,9 @@ class Score:
     budget: float
     points: tuple[Point, ...]  # One for each combination of what is averaged over.
     values: tuple[float, ...]  # The validation metric of each point.
-    estimate: estimates.Estimate  # Of these.
+    estimate: estimates.Estimate  # Their mean.
     test_values: tuple[float | None, ...] = ()  # Read for the best only, afterwards.
-    test: estimates.Estimate | None = None  # Of these, where all are finite.
+    test: estimates.Estimate | None = None  # Their mean, where all are finite.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,6 @@ def with_tests(
     """Reads the test metric of the chosen configurations, now that they are chosen.
 
     Args:
-        storage: of the records.
         sweep: says which column that is, if any.
         trained: the sweep's points.
         result: the choice.

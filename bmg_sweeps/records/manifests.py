@@ -20,7 +20,7 @@ from bmg_sweeps.records import encoding
 from bmg_sweeps.trainer import contract
 
 SPLITS = contract.SPLITS
-TABLES = ("rows", *SPLITS)  # Of training, and of evaluations on each split.
+TABLES = ("rows", *SPLITS)  # Rows of training, and of evaluations on each split.
 PARTS = ("state", *TABLES)  # Each is an object beside the manifest.
 MAX_BYTES = 1 << 24  # A larger manifest is refused; real ones have a few kilobytes.
 _MAX_LEVELS = 64  # Lists and mappings that are nested deeper are refused.
@@ -61,10 +61,10 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     process: Count | None = None
     attempt: Count | None = None
     revision: str | None = None
-    revisions: Lines | None = None  # Of all attempts, where there were several.
+    revisions: Lines | None = None  # Those of all attempts, if there were several.
     code: str | None = None  # Fingerprint of the code that decides the numbers.
     device: str | None = None
-    devices: Lines | None = None  # Of all attempts, where there were several.
+    devices: Lines | None = None  # Those of all attempts, if there were several.
     threads: Count | None = None
     pack_width: _Width | None = None
     packages: dict[str, str] | None = None  # Versions by name.

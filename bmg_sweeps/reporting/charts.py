@@ -15,8 +15,8 @@ from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 
 MAX_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
-MAX_AMOUNTS = 300  # Of a line.
-MIN_AMOUNTS = 20  # Of a line, however many lines there are.
+MAX_AMOUNTS = 300  # A line has no more amounts.
+MIN_AMOUNTS = 20  # A line has no fewer, however many lines there are.
 
 
 def data(results: Results) -> dict[str, Any]:

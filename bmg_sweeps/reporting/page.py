@@ -30,11 +30,11 @@ from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.choices import Chosen
 
-MAX_ROWS = 15  # Of a table that is not folded away.
+MAX_ROWS = 15  # A longer table is folded away.
 MAX_LINE = 36  # Characters of a cell that is not broken into lines.
 MAX_ESTIMATES = 3  # Columns of estimates that are written in full.
 MAX_ERRORS = 200  # Points with an error that are listed.
-MAX_EXAMPLES = 5  # Of them, those whose command is written out.
+MAX_EXAMPLES = 5  # So many of them have their command written out.
 TROUBLE = ("damaged", "failed", "diverged")
 _SCALES = {
     "smoke": "Smoke scale: few points and short training, to see that all of it works. "

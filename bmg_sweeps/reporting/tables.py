@@ -48,7 +48,7 @@ class Key(NamedTuple):
     """What tells a table apart from the others of a sweep."""
 
     kind: Kind
-    axis: str = ""  # Of the budgets, where there is a table for each axis.
+    axis: str = ""  # The budgets', where there is a table for each axis.
     field: str = ""  # Where there is a table for each of several fields.
 
 
@@ -68,7 +68,7 @@ class Described(NamedTuple):
 
 Cell = str | int | float | Estimate | Interval | Share | Described | None
 ColumnKind = Literal[
-    "amount",  # Of training: a number.
+    "amount",  # An amount of training: a number.
     "count",  # A number of things; or words, where it takes more than a number.
     "described",  # A Described.
     "difference",  # A number that is written with its sign.
@@ -78,7 +78,7 @@ ColumnKind = Literal[
     "printed",  # An Estimate with the digits that it was published with.
     "share",  # A Share.
     "text",
-    "value",  # Of a field of the trainer: a number, or a text.
+    "value",  # A value of a trainer's field: a number, or a text.
 ]
 
 

@@ -29,7 +29,7 @@ class Programs:
     is_finite: Callable[[Any], jax.Array]  # [W] of a state, or [] of a single one.
     take: Callable[[Any, int], Any]  # The state of one of the points.
     state: Any  # Shapes and types of one point's state.
-    num_bytes: int  # Of device memory that `train` needs, as the compiler counts it.
+    num_bytes: int  # Device memory that `train` needs, as the compiler counts it.
 
 
 _COMPILED: dict[Any, Programs] = {}

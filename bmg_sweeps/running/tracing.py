@@ -26,7 +26,7 @@ from bmg_sweeps.trainer import contract
 class Outline:
     """What a trainer returns for the points of a structure."""
 
-    axes: tuple[str, ...]  # Of progress, the first one first.
+    axes: tuple[str, ...]  # The axes of progress, in order.
     rows: tuple[str, ...]  # Columns of the rows.
     evaluations: tuple[str, ...]  # Columns of one split, without its name.
     chunk: int | None  # Amount of the first axis in one call of `train`, if known.

@@ -35,7 +35,7 @@ class Stored(NamedTuple):
 
     images: np.ndarray  # uint8 [C, n, H, W, channels], mapped from its file.
     class_names: tuple[str, ...]
-    sha256: str  # Of the images.
+    sha256: str  # Hash of the images.
 
 
 def load(name: str, source: sources.Source) -> dict[str, Stored]:

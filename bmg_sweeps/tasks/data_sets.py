@@ -37,7 +37,7 @@ class DataSet(NamedTuple):
 
     name: str
     splits: dict[str, Split]  # "train", "validation" and "test"; no class is in two.
-    checksum: str  # Of all images and class names: equal for equal data.
+    checksum: str  # Hash of all images and class names: equal for equal data.
 
 
 _FOLDER: contextvars.ContextVar[str | None] = contextvars.ContextVar(

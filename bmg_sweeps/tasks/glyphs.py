@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw, ImageFont
 from bmg_sweeps.tasks import sources
 
 SIZE = 28  # Pixels along each side.
-NUM_IMAGES = 20  # Of a character.
+NUM_IMAGES = 20  # Each character has so many.
 NUM_HELD_OUT = 60  # Characters in each of validation and test.
 FACES = (
     "DejaVuSans",
@@ -44,7 +44,7 @@ CHARACTERS = (
     "♮♯ⱭⱵⱷꜦꜧꞌ"
 )
 
-_SEED = 0  # Of the split and of all that is drawn below.
+_SEED = 0  # Draws the split, and all images below.
 _DETAIL = 2  # Pixels along each side of which one is made.
 _GLYPH_SIZE = 20 * _DETAIL  # The longer side of a glyph that is not yet moved.
 MAX_TURN = np.deg2rad(12)

@@ -32,7 +32,7 @@ class Expected(NamedTuple):
     """What a complete copy holds."""
 
     num_classes: dict[str, int]  # By split.
-    num_images: int  # Of a class.
+    num_images: int  # Each class has so many.
 
 
 EXPECTED = Expected({"train": 64, "validation": 16, "test": 20}, 600)

@@ -48,7 +48,9 @@ class Form(NamedTuple):
 
     description: str
     inputs: Callable[[pathlib.Path], Inputs]
-    classes: Callable[[list[pathlib.Path]], dict[str, Class]]  # Of one split.
+    classes: Callable[
+        [list[pathlib.Path]], dict[str, Class]
+    ]  # Reads those of one split.
 
 
 class _Stored(NamedTuple):

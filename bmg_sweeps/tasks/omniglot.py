@@ -53,7 +53,7 @@ class Expected(NamedTuple):
     """What a complete copy holds."""
 
     num_characters: dict[str, int]  # By half.
-    num_drawings: int  # Of a character.
+    num_drawings: int  # Each character has so many.
 
 
 EXPECTED = Expected({"background": 964, "evaluation": 659}, 20)
@@ -135,7 +135,7 @@ def _resized(path: pathlib.Path) -> np.ndarray:
         size = " × ".join(map(str, image.size))
         expected = f"{ORIGINAL_SIZE} × {ORIGINAL_SIZE}"
         raise sources.refused(path, f"{size} pixels, expected {expected}")
-    # Of an image of two colors, Pillow takes the nearest pixel, whatever the filter.
+    # Pillow takes the nearest pixel of a two-color image, whatever the filter.
     ink = ImageOps.invert(image.convert("L"))
     return np.asarray(ink.resize((SIZE, SIZE), Image.Resampling.LANCZOS))
 

@@ -15,7 +15,7 @@ import time
 from bmg_sweeps.records import files
 from bmg_sweeps.tracking import exporting, follow
 
-_SHARE = 0.25  # Of the time, that goes at most into looking and exporting.
+_SHARE = 0.25  # Looking and exporting take at most this share of the time.
 
 
 def main() -> None:

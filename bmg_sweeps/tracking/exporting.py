@@ -35,7 +35,6 @@ def export(
     """Makes the W&B runs of all points that have rows, or brings them up to date.
 
     Args:
-        storage: of the records.
         chosen: the sweeps; a point that several use is one run, tagged with each.
         mode: "auto", "online", "offline" or "off".
         with_sweeps: whether each sweep has a run, too.
@@ -79,7 +78,6 @@ def update(
     runs are left to the end.
 
     Args:
-        storage: of the records.
         chosen: the sweeps.
         mode: as `export` takes it.
         former: what the last call returned.
@@ -125,7 +123,6 @@ def write(
     """Exports one run after the other, until too many in a row fail.
 
     Args:
-        storage: of the records.
         made: the runs.
         modes: what was asked for, and what it means now. Where the network is lost on
             the way, "auto" goes on offline.

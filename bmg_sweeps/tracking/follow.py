@@ -27,7 +27,9 @@ from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import resolve
 
 POLL_SECONDS = 15.0  # Between two looks at the records, at least.
-SILENCE_SECONDS = 90.0  # Of a child that is asked to end; a run takes less online.
+SILENCE_SECONDS = (
+    90.0  # A child that is asked to end speaks more often; an online run takes less.
+)
 ALIVE = "."  # What the child says while it works on the last export.
 
 _END_SECONDS = 5.0  # For a child that has answered.
@@ -106,7 +108,6 @@ def following(
     """Exports while the context is open.
 
     Args:
-        storage: of the records.
         chosen: the sweeps.
         mode: "auto", "online", "offline" or "off".
         with_sweeps: whether each sweep has a run, too.

@@ -71,7 +71,6 @@ def lease(
     """Holds the right to write W&B runs of a storage, which one process has at a time.
 
     Args:
-        storage: of the records.
         patience: seconds to wait for another process.
         tell: is called while waiting.
 

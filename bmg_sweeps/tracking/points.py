@@ -30,7 +30,6 @@ def runs(
     """Describes the run of each point that may have rows, in the sweeps' order.
 
     Args:
-        storage: of the records.
         chosen: the sweeps; a point that several use is one run, tagged with each.
         records: of their points.
 
@@ -71,7 +70,9 @@ def shown_name(one: Chosen) -> str:
 
 def stem(one: Chosen) -> str:
     """Names a sweep as tags and groups do."""
-    return pathlib.Path(one.name).stem[:50]  # Of 64, with a scale behind it.
+    return pathlib.Path(one.name).stem[
+        :50
+    ]  # A tag has at most 64 characters, scale included.
 
 
 def tags_of(one: Chosen) -> tuple[str, str]:

@@ -41,7 +41,7 @@ class Run:
     is_running: bool  # Whether there will be more of it soon.
     is_failed: bool
     digest: str  # Changes whenever the run must.
-    remembered: Mapping[str, Any]  # Of the last export.
+    remembered: Mapping[str, Any]  # What the last export left.
     load: Callable[[], Content | None]  # None where there is nothing to show.
 
     @property
@@ -63,7 +63,6 @@ def export(storage: files.Storage, run: Run, mode: str) -> Mapping[str, Any]:
     """Makes a run as its content is.
 
     Args:
-        storage: of the records.
         run: of a point or a sweep.
         mode: "online" or "offline".
 

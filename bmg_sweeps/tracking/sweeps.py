@@ -32,7 +32,6 @@ def describe(
     """Describes the run of a sweep at a scale.
 
     Args:
-        storage: of the records.
         chosen: the sweep.
         records: of its points, and perhaps of others.
 
