@@ -29,10 +29,14 @@ def scrubbed(text: str, *, homes: bool = False, folders: bool = False) -> str:
         after such as "token="; and for the value of an environment variable that is
         named like a secret, the variable's name.
     """
-    variables = sorted(os.environ.items(), key=lambda item: len(item[1]), reverse=True)
-    for name, value in variables:  # The longest first: one may begin with another.
-        if len(value) >= MIN_SECRET and _SECRET.search(name):
-            text = text.replace(value, f"${name}")
+    secrets = [
+        (value, name)
+        for name, value in os.environ.items()
+        if len(value) >= MIN_SECRET and _SECRET.search(name)
+    ]
+    # The longest first: one may begin with another.
+    for value, name in sorted(secrets, key=lambda secret: -len(secret[0])):
+        text = text.replace(value, f"${name}")
     text = _without_home(text)
     text = _HOMES.sub("~", text) if homes or folders else text
     text = _FOLDERS.sub("", text) if folders else text

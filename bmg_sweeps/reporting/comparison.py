@@ -81,12 +81,13 @@ def sentence(before: Results, after: Results) -> str:
     """
     rule = before.sweep.select
     column, seed = rule.test or rule.metric, rule.over[0]
-    then = {score.method: _by_seed(before, score) for score in before.first.best}
-    now = {score.method: _by_seed(after, score) for score in after.first.best}
+    then, now = _by_method_and_seed(before), _by_method_and_seed(after)
     ranked = sorted(now, key=lambda method: statistics.fmean(now[method].values()))
     if not ranked:
         return ""
     best, *others = ranked[::-1] if rule.mode == "max" else ranked
+    if not others and best not in then:
+        return ""
     if not others:
         fresh, old = (
             formatting.suffixed(statistics.fmean(numbers[best].values()))
@@ -100,11 +101,20 @@ def sentence(before: Results, after: Results) -> str:
     return f"{best} had {ahead} {column} than {others[0]} {fresh}; and {old}."
 
 
-def _by_seed(results: Results, score: Score) -> dict[Any, float]:
-    """Returns the number of each seed: its test where the sweep has any."""
+def _by_method_and_seed(results: Results) -> dict[str, dict[Any, float]]:
+    """Reads the number of each seed of what is best of each method.
+
+    Where the sweep has tests they are meant, and a method that lacks one is left out: a
+    test does not compare with a validation.
+    """
     rule = results.sweep.select
-    values = score.test_values if rule.test and score.test else score.values
-    return estimates.by_seed(rule.over, score.points, values)
+    return {
+        score.method: estimates.by_seed(
+            rule.over, score.points, score.test_values if rule.test else score.values
+        )
+        for score in results.first.best
+        if score.test or not rule.test
+    }
 
 
 def _count(
@@ -122,8 +132,8 @@ def _count(
     'on 1 of 2 seeds, by 1 on average'
     """
     sign = 1 if rule.mode == "max" else -1
-    seeds = numbers[best].keys() & numbers.get(other, {}).keys()
-    leads = [sign * (numbers[best][s] - numbers[other][s]) for s in seeds]
+    ours, others = numbers.get(best, {}), numbers.get(other, {})
+    leads = [sign * (ours[s] - others[s]) for s in ours.keys() & others.keys()]
     if not leads:
         return f"on none of the {noun}, of which they have none in common"
     ahead, mean = sum(lead > 0 for lead in leads), statistics.fmean(leads)

@@ -249,3 +249,17 @@ def test_the_comparison_is_of_tests_where_there_are_any(complete, sweep):
             ["50.000 ± 28.284", A, RUNS, "60.000", "6.000", "1 seed × 2 tasks"],
             ["15.000 ± 7.071", B, RUNS, reason, "–", "–"],
         ]
+
+
+def test_a_sentence_compares_no_test_with_a_validation(complete):
+    """B's tests are missing; A's mean is 50, B's validation would be 1.5."""
+    chosen = load(complete, TESTED).chosen
+    found = results.load(complete, chosen, {"env_steps": [100]})
+    first, second = found.first.best
+    untested = dataclasses.replace(
+        second, test=None, test_values=(None,) * len(second.points)
+    )
+    selected = dataclasses.replace(found.first, best=(first, untested))
+    lacking = dataclasses.replace(found, selections={"env_steps": selected})
+    expected = "A has test_reward 50 on fresh seeds, and had 50 before."
+    assert comparison.sentence(found, lacking) == expected
