@@ -1,0 +1,228 @@
+"""Atari games on the host: many emulators in lockstep, behind one mutable object.
+
+An episode is a function of its seed and its actions alone: not of the number of
+threads, nor of what the emulator played before, nor of its neighbors. So emulators need
+not be saved. Their seeds and actions are enough to bring them back.
+
+Differs from ale-py's defaults, after Flennerhag et al. (2022), Appendix C: frames have
+their full size and colors and are not pooled, rewards are raw, a lost life ends no
+episode, and none begins with FIRE. A frame here is a single one: `frame_ring` stacks.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from ale_py import roms, vector_env
+
+from bmg_sweeps.environments import atari_scores
+
+GAMES = tuple(atari_scores.SCORES)
+MAX_ACTIONS = 18  # Of the joystick; a game's own actions are the first of so many.
+FRAMES_PER_STEP = 4  # An action is repeated so often, and the last frame is seen.
+MAX_NO_OPS = 30  # An episode begins with fewer no-ops than this.
+HEIGHT, WIDTH = 210, 160  # Pixels of a game's own frame.
+MAX_EPISODE_FRAMES = 108_000  # Half an hour of play; an episode ends there.
+
+_COUNTS = (
+    "num_environments",
+    "frame_height",
+    "frame_width",
+    "max_episode_frames",
+    "threads",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is emulated, and how it is seen."""
+
+    game: str
+    num_environments: int  # N.
+    frame_height: int = HEIGHT  # H, pixels; another than the game's is resized to.
+    frame_width: int = WIDTH  # W, pixels.
+    is_grayscale: bool = False  # C is 1, else 3.
+    sticky_action_probability: float = 0.0  # That the action before is repeated.
+    max_episode_frames: int = MAX_EPISODE_FRAMES  # Without the no-ops.
+    threads: int = 1  # Of ale-py; frames do not depend on them.
+
+    @property
+    def frame_shape(self) -> tuple[int, int, int]:
+        """[H, W, C] of a frame."""
+        return self.frame_height, self.frame_width, 1 if self.is_grayscale else 3
+
+
+class Step(NamedTuple):
+    """What one action a game led to."""
+
+    frames: np.ndarray  # [N, H, W, C] uint8, the newest; after a game's end the next's.
+    rewards: np.ndarray  # [N] float32, changes of the score.
+    is_game_over: np.ndarray  # [N] bool.
+    is_life_lost: np.ndarray  # [N] bool; where the game is not over.
+
+
+def check(settings: Settings) -> None:
+    """Checks that there is such a game, and something to emulate.
+
+    Raises:
+        ValueError: of one line, for a setting that makes no sense, or a ROM that cannot
+            be read.
+    """
+    if settings.game not in GAMES:
+        raise ValueError(
+            f"game: {settings.game!r}; expected one of the {len(GAMES)} of Atari by "
+            "the name of its ROM, such as 'ms_pacman'"
+        )
+    for field, value in dataclasses.asdict(settings).items():
+        if field in _COUNTS and value < 1:
+            raise ValueError(f"{field}: {value}; expected at least 1")
+    if not 0 <= settings.sticky_action_probability <= 1:
+        raise ValueError(
+            f"sticky_action_probability: {settings.sticky_action_probability}; "
+            "expected a number from 0 to 1"
+        )
+    try:
+        roms.get_rom_path(settings.game)
+    except OSError as error:
+        reason = str(error).replace("\n", " ")
+        raise ValueError(
+            f"game: {settings.game!r}; expected a ROM that can be read: {reason}"
+        ) from error
+
+
+@functools.cache
+def num_actions(game: str) -> int:
+    """Counts the actions that do something in a game, its minimal set: 3 to 18.
+
+    Raises:
+        ValueError: there is no such game, or its ROM cannot be read.
+    """
+    settings = Settings(game=game, num_environments=1)
+    check(settings)
+    return int(_emulated(settings).single_action_space.n)
+
+
+def episode_seed(seed: Sequence[int], environment: int, episode: int) -> int:
+    """Gives each episode of each environment a seed of its own.
+
+    Args:
+        seed: of the run, words of 32 bits.
+        environment: its index, from 0.
+        episode: its number in this environment, from 0.
+
+    Returns:
+        An integer of 31 bits, which is what ale-py takes.
+    """
+    sequence = np.random.SeedSequence([*map(int, seed), environment, episode])
+    return int(sequence.generate_state(1)[0] >> 1)
+
+
+class Emulators:
+    """N games in lockstep. An episode that ends is followed by the next one at once."""
+
+    def __init__(self, settings: Settings):
+        """Opens the games; none runs before `start`.
+
+        Raises:
+            ValueError: as `check` says.
+        """
+        check(settings)  # For no environments, ale-py would end the process.
+        self.settings = settings
+        self.num_actions = num_actions(settings.game)
+        self._games = _emulated(settings)
+        self._seed: tuple[int, ...] = ()
+        self._episodes = np.zeros(settings.num_environments, np.int64)
+        self.lives = np.zeros(settings.num_environments, np.int32)
+
+    def start(self, seed: Sequence[int], episodes: np.ndarray) -> np.ndarray:
+        """Begins an episode in every environment.
+
+        Args:
+            seed: of the run, words of 32 bits.
+            episodes: [N] numbers of the episodes that begin; see `episode_seed`.
+
+        Returns:
+            [N, H, W, C] uint8 first frames, those after the no-ops.
+        """
+        self._seed = tuple(seed)
+        return self.restart(np.ones(len(self._episodes), bool), episodes)
+
+    def restart(self, is_chosen: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+        """Begins an episode in some environments; the others stay as they are.
+
+        Args:
+            is_chosen: [N] bool.
+            episodes: [N] numbers of the episodes that begin; read where one does.
+
+        Returns:
+            [N, H, W, C] uint8 newest frames of all environments.
+        """
+        chosen = np.flatnonzero(is_chosen)
+        self._episodes[chosen] = episodes[chosen]
+        seeds = [episode_seed(self._seed, n, self._episodes[n]) for n in chosen]
+        stacks, info = self._games.reset(
+            seed=np.array(seeds, np.int64), options={"reset_mask": is_chosen}
+        )
+        self.lives = info["lives"]
+        return self._newest(stacks)
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Takes one action in each environment, four frames long.
+
+        Args:
+            actions: [N] integers below `num_actions`.
+
+        Returns:
+            What it led to. Where it ended a game, `frames` begin the next.
+
+        Raises:
+            ValueError: a game has no such action.
+        """
+        actions = np.asarray(actions, np.int32)
+        if actions.min() < 0 or actions.max() >= self.num_actions:
+            raise ValueError(
+                f"actions: {actions.min()} to {actions.max()}; expected 0 to "
+                f"{self.num_actions - 1} in {self.settings.game}"
+            )
+        lives = self.lives
+        stacks, rewards, terminated, truncated, info = self._games.step(actions)
+        is_game_over = terminated | truncated
+        is_life_lost = (info["lives"] < lives) & ~is_game_over
+        self.lives = info["lives"]
+        if is_game_over.any():
+            # Before the next step, which would else reset in place of acting.
+            frames = self.restart(is_game_over, self._episodes + 1)
+        else:
+            frames = self._newest(stacks)
+        return Step(frames, rewards.astype(np.float32), is_game_over, is_life_lost)
+
+    def close(self) -> None:
+        """Ends the emulators and their threads."""
+        self._games.close()
+        del self._games
+
+    def _newest(self, stacks: np.ndarray) -> np.ndarray:
+        return stacks.reshape(len(stacks), *self.settings.frame_shape)
+
+
+def _emulated(settings: Settings) -> vector_env.AtariVectorEnv:
+    return vector_env.AtariVectorEnv(
+        settings.game,
+        settings.num_environments,
+        num_threads=settings.threads,
+        max_num_frames_per_episode=settings.max_episode_frames,
+        repeat_action_probability=settings.sticky_action_probability,
+        img_height=settings.frame_height,
+        img_width=settings.frame_width,
+        grayscale=settings.is_grayscale,
+        stack_num=1,
+        frameskip=FRAMES_PER_STEP,
+        maxpool=False,
+        noop_max=MAX_NO_OPS,
+        episodic_life=False,
+        life_loss_info=False,  # True would end the episode as well.
+        reward_clipping=False,
+        use_fire_reset=False,
+    )
