@@ -81,6 +81,29 @@ def test_a_seed_decides_the_world(storage):
     assert outcome_of(storage, "a")[1] != outcome_of(storage, "b")[1]
 
 
+def test_a_world_acts_with_the_state_that_training_goes_on_from(
+    storage, live, monkeypatch
+):
+    """Once for each call of `train`, by the trainer's own `act`, step by step."""
+    reading, biases = live.World.read, []
+
+    def compare(self, act, state):
+        biases.append(float(state.bias))
+        config = binding.bind(TRAINER, toy_variants.gin_text(TRAINER))[1]
+        for step in range(5):
+            action, logit = act(np.float32(0.3), step)
+            expected = live.act(config, state, np.float32(0.3), step)
+            assert (int(action), float(logit)) == (
+                int(expected[0]),
+                pytest.approx(float(expected[1])),
+            )
+        return reading(self, act, state)
+
+    monkeypatch.setattr(live.World, "read", compare)
+    assert run(storage, "a") == "done"
+    assert len(biases) == len(set(biases)) == 6
+
+
 def test_each_attempt_on_a_point_has_a_world_of_its_own(storage, live, monkeypatch):
     """It is opened once, and its structure names no point."""
     world, opened = live.World, []
