@@ -90,7 +90,7 @@ def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Pro
         for split in contract.SPLITS
     )
     rates = {f"{axis}_per_second" for axis in axes - {"hours"}}
-    columns = {*rows, *validation, *axes, *rates, "training_seconds"}
+    columns = {*rows, *validation, *axes, *rates, "training_seconds", "peak_memory_gib"}
     for where, axis in sweep["axes"]:
         if axis not in axes:
             yield None, _unknown(sweep, where, axis, "axis", axes)

@@ -65,7 +65,7 @@ class Lane:
         """Takes up the last commit; returns its state, or else the one given."""
         self.source = source
         self.provenance |= machine.provenance(
-            compiled.width, compile_seconds, self.attempt.number
+            compiled.width, compiled.num_bytes, compile_seconds, self.attempt.number
         )
         self.provenance |= self.trainer.provenance(self.config)
         found = self._checkpoint(compiled.state)
