@@ -24,7 +24,7 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
 from bmg_sweeps.records import files, store
-from bmg_sweeps.running import binding, programs, tracing, work_unit
+from bmg_sweeps.running import binding, check, programs, tracing, work_unit
 from bmg_sweeps.sweep import point
 from bmg_sweeps.trainer import ranges
 
@@ -47,7 +47,9 @@ class Runs(NamedTuple):
     again: Outcome  # The same values, another record.
     resumed: Outcome  # The same values, stopped after every chunk.
     other: Outcome  # Other rates, weights and seed, and the same structure.
-    packed: tuple[Outcome, Outcome]  # The first and the other, together.
+    packed: tuple[
+        Outcome, ...
+    ]  # The first and the other, together; none with a live source.
 
 
 class Contract:
@@ -91,13 +93,10 @@ class Contract:
             once, again = trial.train({"first": first}), trial.train({"again": first})
             for _ in range(CHUNKS):
                 resumed = trial.train({"resumed": first}, chunks=1)
-            return Runs(
-                once[0],
-                again[0],
-                resumed[0],
-                trial.train({"other": other})[0],
-                tuple(trial.train({"packed-first": first, "packed-other": other})),
-            )
+            alone = trial.train({"other": other})
+            both = {} if outline.is_live else {"pack-1": first, "pack-2": other}
+            packed = trial.train(both) if both else ()
+        return Runs(once[0], again[0], resumed[0], alone[0], tuple(packed))
 
     def test_its_functions_return_what_they_must(self, outline):
         """By their shapes; so a launch checks them, too."""
@@ -117,8 +116,17 @@ class Contract:
         pairs = zip(runs.first.state, runs.other.state, strict=True)
         assert not all(np.array_equal(first, other) for first, other in pairs)
 
-    def test_points_trained_together_are_points_trained_alone(self, runs):
-        """To rounding."""
+    def test_points_trained_together_are_points_trained_alone(
+        self, runs, outline, config
+    ):
+        """To rounding; and points with live sources are not trained together."""
+        if outline.is_live:
+            points = [(self.trainer, _text(self.trainer, config))]
+            request = {"points": points, "examples": [0], "sweeps": [], "pack": 2}
+            where, problem = check.first_problem(request)
+            assert where is None
+            assert problem.startswith("--pack 2: expected 1, ")
+            return
         for packed, alone in zip(runs.packed, (runs.first, runs.other), strict=True):
             _assert_close(packed, alone, self.tolerance)
 

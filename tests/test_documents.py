@@ -190,6 +190,16 @@ def test_the_trainer_that_is_shown_trains(with_trainer):
     assert output.startswith(f"point {point_id}: done, trained to meta_updates=300")
 
 
+def test_the_world_that_is_shown_is_the_toys():
+    """And the toy keeps to the contract."""
+    toy = (paths.ROOT / "tests" / "toy_live.py").read_text(encoding="utf-8")
+    (shown,) = [b for b in blocks("docs/trainers.md", "python") if "# Parts of" in b]
+    parts = re.split(r"\n\n\n(?=def |class |@)", shown.removesuffix("\n"))
+    assert len(parts) == 4
+    for part in parts[1:]:
+        assert part in toy
+
+
 def test_the_example_of_every_part_has_every_part():
     """Whatever `bmg_sweeps.sweep` offers is shown on the page of sweeps."""
     from bmg_sweeps import sweep

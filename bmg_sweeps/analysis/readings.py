@@ -5,11 +5,12 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 
 _RATE = "_per_second"  # After the name of an axis, its amount by training seconds.
+_MEMORY = "peak_memory_gib"  # Of the device, by the compiler's count; in GiB.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +59,13 @@ def refusal(trained: Iterable[Trained], *names: str) -> str | None:
 
     Args:
         trained: the points.
-        *names: axes and columns; those that measure time need a single device.
+        *names: axes and columns; those of time and memory need a single device.
     """
     devices = {d for one in trained for d in one.record.devices}
-    timed = [name for name in names if is_timed(name)]
-    if not timed or len(devices) < 2:
+    of_device = [name for name in names if is_timed(name) or name == _MEMORY]
+    if not of_device or len(devices) < 2:
         return None
-    return f"{timed[0]} on {' and '.join(sorted(devices))} cannot be compared"
+    return f"{of_device[0]} on {' and '.join(sorted(devices))} cannot be compared"
 
 
 def is_timed(name: str) -> bool:
@@ -119,6 +120,7 @@ def _table(storage: files.Storage, record: store.Record, name: str) -> store.Row
     """Reads a table whose axes ascend; raises Damaged for any other."""
     rows = store.rows(storage, record, name)
     rows = _with_times(rows, record.progress)
+    rows = _with_memory(rows, record.provenance)
     for axis in (*record.progress, "training_seconds"):
         column = rows.get(axis, [])
         if None in column or column != sorted(column):
@@ -139,3 +141,11 @@ def _with_times(rows: store.Rows, axes: Iterable[str]) -> store.Rows:
         if axis in rows and None not in rows[axis]
     }
     return rows | rates | {"hours": [second / 3600 for second in seconds]}
+
+
+def _with_memory(rows: store.Rows, provenance: manifests.Provenance) -> store.Rows:
+    """Adds the point's part of its program's memory, the same in every row."""
+    if not rows or provenance.program_bytes is None:
+        return rows
+    gib = provenance.program_bytes / (provenance.pack_width or 1) / 2**30
+    return rows | {_MEMORY: [gib] * len(next(iter(rows.values())))}

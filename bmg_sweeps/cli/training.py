@@ -130,7 +130,7 @@ def _launch(
         files.check_writable(storage)
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
-    checking.check(plan.to_run, chosen, training.resources.data)
+    checking.check(plan.to_run, chosen, training.resources.data, training.pack)
     if training.dry_run:
         answers.say("A dry run: nothing is wrong with them, and nothing was run.")
         return 0

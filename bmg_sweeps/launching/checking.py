@@ -15,6 +15,7 @@ def check(
     points: Sequence[point.Point],
     chosen: Sequence[choices.Chosen] = (),
     data: str | None = None,
+    pack: int | None = None,
     lets_fail: bool = False,
 ) -> None:
     """Holds points, their trainers and sweeps to what they must be, in a child process.
@@ -25,6 +26,7 @@ def check(
         points: that are about to be run.
         chosen: their sweeps, whose axes and columns are looked up in the trainers.
         data: folder of data sets; None is what the environment names.
+        pack: how many of them are to train together; None is not said.
         lets_fail: whether a trainer that fails in tracing is let through, so that
             a debugger can stop where it does.
 
@@ -39,6 +41,7 @@ def check(
         "examples": []
         if lets_fail
         else examples({"trainer": p.trainer} | p.values for p in points),
+        "pack": pack,
         "sweeps": [_names(one) for one in chosen],
     }
     child = subprocess.run(

@@ -67,6 +67,7 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     devices: Lines | None = None  # Those of all attempts, if there were several.
     threads: Count | None = None
     pack_width: _Width | None = None
+    program_bytes: Count | None = None  # Device memory of `train`, of the whole pack.
     packages: dict[str, str] | None = None  # Versions by name.
     compilations: Count | None = None
     compile_seconds: Amount | None = None

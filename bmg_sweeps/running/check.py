@@ -28,9 +28,10 @@ def first_problem(request: Mapping[str, Any]) -> Problem | None:
 
     Args:
         request: `points`, pairs of trainer and gin text; `examples`, the indices of
-            those to be traced; and `sweeps`, each with its `name`, `trainer`,
-            `examples` as gin text, `axes` and `columns`, both pairs of where a sweep
-            names it and its name.
+            those to be traced; `pack`, how many points are to train together, if the
+            user says so; and `sweeps`, each with its `name`, `trainer`, `examples` as
+            gin text, `axes` and `columns`, both pairs of where a sweep names it and its
+            name.
 
     Returns:
         The problem; None where there is none. Nothing after the first one is checked.
@@ -56,6 +57,14 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
             yield None, errors.first_line(error)
         except Exception as error:
             yield i, tracing.located(error)
+    pack = request.get("pack") or 1
+    for (trainer, _), outline in outlines.items():
+        if outline.is_live and pack > 1:
+            yield (
+                None,
+                f"--pack {pack}: expected 1, as the source of trainer {trainer} is "
+                f"live: each point has its own",
+            )
     for i, (trainer, config) in enumerate(bound):
         found = outlines.get(_structure(trainer, config))
         if found and found.chunk and config.evaluation_interval < found.chunk:
@@ -81,7 +90,7 @@ def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Pro
         for split in contract.SPLITS
     )
     rates = {f"{axis}_per_second" for axis in axes - {"hours"}}
-    columns = {*rows, *validation, *axes, *rates, "training_seconds"}
+    columns = {*rows, *validation, *axes, *rates, "training_seconds", "peak_memory_gib"}
     for where, axis in sweep["axes"]:
         if axis not in axes:
             yield None, _unknown(sweep, where, axis, "axis", axes)

@@ -30,6 +30,8 @@ class Lane:
     raises: bool = False  # Whether an exception goes on, once it is committed.
     trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
+    source: contract.LiveSource | None = None  # Where its trainer has a live one.
+    has_spoiled_source: bool = False  # It refused what it was to go on from.
     rows: store.Rows = dataclasses.field(default_factory=dict)
     evaluations: dict[str, store.Rows] = dataclasses.field(default_factory=dict)
     training_seconds: float = 0.0
@@ -53,10 +55,17 @@ class Lane:
             if self.raises:
                 raise
 
-    def start(self, compiled: programs.Programs, state: Any, compile_seconds) -> Any:
+    def start(
+        self,
+        compiled: programs.Programs,
+        state: Any,
+        compile_seconds: float | None,
+        source: contract.LiveSource | None = None,
+    ) -> Any:
         """Takes up the last commit; returns its state, or else the one given."""
+        self.source = source
         self.provenance |= machine.provenance(
-            compiled.width, compile_seconds, self.attempt.number
+            compiled.width, compiled.num_bytes, compile_seconds, self.attempt.number
         )
         self.provenance |= self.trainer.provenance(self.config)
         found = self._checkpoint(compiled.state)
@@ -85,11 +94,15 @@ class Lane:
             arrays = None if anew else store.state(self.storage, self.record)
             if arrays is None:
                 return None
+            num_leaves = len(jax.tree.leaves(shapes))
+            arrays, saved = arrays[:num_leaves], arrays[num_leaves:]
             state = programs.unflatten(arrays, shapes)
             tables = {
                 name: store.rows(self.storage, self.record, name)
                 for name in store.TABLES
             }
+            if state is not None:
+                state = self._restored(state, saved)
         except store.Damaged as error:
             self.provenance["restarted"] = f"damaged: {error}"
             return None
@@ -104,6 +117,17 @@ class Lane:
             )
         self.rows = tables.pop("rows")
         self.evaluations = {name: table for name, table in tables.items() if table}
+        return state
+
+    def _restored(self, state: Any, saved: list[np.ndarray]) -> Any | None:
+        """Restores the live source; None where there is none that saved arrays."""
+        if self.source is None:
+            return None if saved else state
+        try:
+            self.source.restore(saved)
+        except ValueError as error:
+            self.has_spoiled_source = True
+            raise store.Damaged(_private(errors.first_line(error))) from error
         return state
 
     def _join_provenance(self) -> None:
@@ -134,7 +158,7 @@ class Lane:
             self.provenance["ended"] = round(time.time(), 3)
             self.attempt.commit(
                 progress=progress,
-                state=programs.flatten(state),
+                state=programs.flatten(state) + self._saved(),
                 rows=self.rows,
                 provenance=self.provenance,
                 failure=failure,
@@ -143,6 +167,9 @@ class Lane:
             )
             self.is_closed = is_over
         self.reached = progress
+
+    def _saved(self) -> list[np.ndarray]:
+        return [] if self.source is None else self.source.save()
 
     def advance(self, rows, seconds: float, state: Any, is_finite: bool) -> None:
         """Adds the rows of a chunk that are new: those that go on along the first axis.

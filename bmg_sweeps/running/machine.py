@@ -14,7 +14,7 @@ _PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "gin-config", "ray")
 
 
 def provenance(
-    width: int, compile_seconds: float | None, attempt: int
+    width: int, program_bytes: int, compile_seconds: float | None, attempt: int
 ) -> dict[str, Any]:
     """Says where and with what an attempt runs."""
     return {
@@ -25,6 +25,7 @@ def provenance(
         "device": _device(),
         "threads": int(os.environ.get("NPROC", os.cpu_count() or 1)),
         "pack_width": width,
+        "program_bytes": program_bytes or None,  # Not every compiler counts them.
         "process": os.getpid(),
         "packages": _packages(),
     }

@@ -26,6 +26,7 @@ class Programs:
     init: Callable[..., Any]
     train: Callable[..., Any]
     evaluate: Mapping[str, Callable[..., Any]]  # By split; empty without `evaluate`.
+    act: Callable[..., Any] | None  # None where the source is not live.
     is_finite: Callable[[Any], jax.Array]  # [W] of a state, or [] of a single one.
     take: Callable[[Any, int], Any]  # The state of one of the points.
     state: Any  # Shapes and types of one point's state.
@@ -43,13 +44,14 @@ def compiled(
     Args:
         trainer: of the points.
         configs: of the pack's points, which share one structure; arrays in the leaves.
-        source: what training reads.
+        source: what training reads, or a live source.
 
     Returns:
         The programs, and the seconds that compiling took; None where they were there.
     """
     width = len(configs)
-    shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(source)]
+    leaves = jax.tree.leaves(contract.handed(source))
+    shapes = [(leaf.shape, leaf.dtype) for leaf in leaves]
     name = (trainer.name, width, jax.tree.structure(configs[0]), str(shapes))
     if name in _COMPILED:
         return _COMPILED[name], None
@@ -60,16 +62,21 @@ def compiled(
 
 def _compile(trainer, configs, source) -> Programs:
     width, config = len(configs), stack(configs)
+    handed = contract.handed(source)
     key = stack([jax.random.key(0)] * width)
 
     def mapped(function: Callable, in_axes: tuple) -> Callable:
         return jax.vmap(function, in_axes) if width > 1 else function
 
     init = jax.jit(mapped(trainer.init, (0, 0, None)))
-    state = jax.eval_shape(init, config, key, source)
-    single = jax.eval_shape(trainer.init, configs[0], jax.random.key(0), source)
+    state = jax.eval_shape(init, config, key, handed.to_init)
+    single = jax.eval_shape(trainer.init, configs[0], jax.random.key(0), handed.to_init)
     train = jax.jit(mapped(trainer.train, (0, 0, None)), donate_argnums=1)
-    train = train.lower(config, state, source).compile()
+    train = train.lower(config, state, handed.to_train).compile()
+    act = None
+    if isinstance(source, contract.LiveSource):
+        step = jax.ShapeDtypeStruct((), jnp.int32)
+        act = jax.jit(trainer.act).lower(config, state, handed.to_act, step).compile()
     evaluate = {
         split: jax.jit(mapped(_evaluating(trainer, split), (0, 0, None)))
         .lower(config, state, source)
@@ -80,9 +87,10 @@ def _compile(trainer, configs, source) -> Programs:
     take = jax.jit(lambda tree, i: jax.tree.map(lambda leaf: leaf[i], tree))
     return Programs(
         width=width,
-        init=init.lower(config, key, source).compile(),
+        init=init.lower(config, key, handed.to_init).compile(),
         train=train,
         evaluate=evaluate,
+        act=act,
         is_finite=is_finite,
         take=take.lower(state, 0).compile() if width > 1 else lambda tree, i: tree,
         state=single,

@@ -30,6 +30,7 @@ class Outline:
     rows: tuple[str, ...]  # Columns of the rows.
     evaluations: tuple[str, ...]  # Columns of one split, without its name.
     chunk: int | None  # Amount of the first axis in one call of `train`, if known.
+    is_live: bool = False  # Whether the source is a world of a point's own.
 
     def columns(self, split: str) -> list[str]:
         """Names the columns of evaluations on a split."""
@@ -52,17 +53,21 @@ def outline(trainer: contract.Trainer, config: Any) -> Outline:
     """
     _check_config(trainer, config)
     with trainer.source(config) as source:
-        source = jax.eval_shape(lambda source: source, source)
+        is_live = isinstance(source, contract.LiveSource)
+        source = jax.eval_shape(lambda handed: handed, contract.handed(source))
     config = pack.as_arrays(config)
     key = jax.random.key(0)
     state = jax.eval_shape(
         lambda config, key, source: trainer.init(config, key, source),
-        *(config, key, source),
+        *(config, key, source.to_init),
     )
     axes = _axes(trainer, config, state)
+    source, observation = source.to_train, source.to_act
     rows = _rows(trainer, config, state, source, axes[0])
+    if is_live:
+        _act(trainer, config, state, observation)
     if trainer.evaluate is None:
-        return Outline(axes, rows, (), None)
+        return Outline(axes, rows, (), None, is_live)
     evaluations = _evaluations(trainer, config, state, source)
     return Outline(axes, rows, evaluations, _chunk(trainer, config, key, source))
 
@@ -152,6 +157,17 @@ def _check_state(trainer: contract.Trainer, state: Any, after: Any) -> None:
         name = f"state{jax.tree_util.keystr(path)}"
         problem = f"train returns {name} as {_form(leaf)}"
         _expect(is_same, trainer, problem, f"{_form(before)}, as it got")
+
+
+def _act(trainer, config, state, observation) -> None:
+    """Traces `act`; it raises where it cannot act on what the source observes."""
+    step = jax.ShapeDtypeStruct((), jnp.int32)
+    jax.eval_shape(
+        lambda config, state, observation, step: trainer.act(
+            config, state, observation, step
+        ),
+        *(config, state, observation, step),
+    )
 
 
 def _evaluations(trainer, config, state, source) -> tuple[str, ...]:

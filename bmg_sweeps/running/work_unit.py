@@ -123,6 +123,8 @@ def _fitting_width(storage, record) -> int:
     try:
         trainer, config = _bound(storage, record)
         with trainer.source(config) as source:
+            if isinstance(source, contract.LiveSource):
+                return 1  # It is one point's own.
             single, _ = programs.compiled(trainer, [pack.as_arrays(config)], source)
     except Exception:
         return 1  # What is wrong is recorded when the point runs.
@@ -165,8 +167,8 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
     if not lanes:
         return
     try:
-        with lanes[0].trainer.source(lanes[0].config) as source:
-            pack.Pack(lanes, width, source).train(should_stop)
+        with contextlib.ExitStack() as opened:
+            pack.Pack(lanes, width, opened).train(should_stop)
     except Exception as error:
         for lane in lanes:
             if not lane.is_closed and width == 1:

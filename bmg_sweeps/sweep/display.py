@@ -59,7 +59,8 @@ class Measure:
     """A column of the rows that is shown for every configuration, at the last budget.
 
     The name of an axis and "_per_second" make a column, too: the amount divided by the
-    training seconds.
+    training seconds. So does "peak_memory_gib": the device memory that a point's
+    compiled training needs, as the compiler counts it.
     """
 
     metric: str

@@ -9,8 +9,8 @@ import pytest
 from bmg_sweeps.analysis import estimates, intervals, readings, results, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import attempts, store
-from bmg_sweeps.reporting import improvement, report, tables
-from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.reporting import improvement, measures, report, tables
+from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
 BUDGETS = {"meta_updates": 2, "hours": (0.5, 1, 2)}
@@ -116,6 +116,37 @@ def test_hours_on_different_devices_are_refused(storage):
     assert len(found.selections["meta_updates"].scores) == 4
     (table,) = [t for t in report.make(found) if "hours" in t.title]
     assert table.rows == (("hours on H100 and cpu cannot be compared",),)
+
+
+def test_memory_is_a_column_of_every_table(storage):
+    """In GiB, the same in all rows; of a pack, a point's part. Old records lack it."""
+    provenances = (
+        {"program_bytes": 3 << 29},
+        {"program_bytes": 3 << 30, "pack_width": 4},
+        {},
+    )
+    found = []
+    for seed, provenance in enumerate(provenances):
+        record(storage, toy_point(0.1, seed), [0.5, 0.9], **provenance)
+        (one,) = load(storage, toy_point(0.1, seed)).trained
+        assert ("peak_memory_gib" in one.validation) == bool(provenance)
+        found.append(one.table("peak_memory_gib").get("peak_memory_gib"))
+    assert found == [[1.5, 1.5], [0.75, 0.75], None]
+
+
+def test_memory_is_shown_as_a_measure(storage):
+    """Unless two devices have counted it."""
+    measure = display.Measure(metric="peak_memory_gib", label="GiB")
+    sweep = dataclasses.replace(SWEEP, measures=(measure,))
+    record(storage, toy_point(0.1), [0.5, 0.9], program_bytes=3 << 29)
+    record(storage, toy_point(0.2), [0.5, 0.9], program_bytes=3 << 28)
+    points = (toy_point(0.1), toy_point(0.2))
+    (table,) = measures.table(load(storage, *points, sweep=sweep))
+    assert [row[2].mean for row in table.rows] == [1.5, 0.75]
+    record(storage, toy_point(0.2), [0.5, 0.9], program_bytes=3 << 28, device="H100")
+    (table,) = measures.table(load(storage, *points, sweep=sweep))
+    assert [row[2] for row in table.rows] == [None, None]
+    assert "GiB: peak_memory_gib on H100 and cpu cannot be compared" in table.notes[-1]
 
 
 def test_a_point_that_went_on_elsewhere_has_hours_of_two_devices(storage):

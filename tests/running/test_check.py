@@ -206,6 +206,7 @@ def sweep(**named):
         "select.metric": "validation_reward",
         "select.test": "test_reward",
         "measures": "env_steps_per_second",
+        "measures, too": "peak_memory_gib",
         "curves, metric": "reward",
         "curves, to": "training_seconds",
         "claims, metric": "env_steps",

@@ -205,3 +205,5 @@ def test_the_compiler_counts_the_bytes_of_a_point(storage):
     )
     single, _ = programs.compiled(trainer, [pack.as_arrays(config)], None)
     assert 4_000 <= single.num_bytes < 1_000_000
+    run(storage, "a")
+    assert record(storage, "a").provenance.program_bytes == single.num_bytes

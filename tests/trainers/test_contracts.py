@@ -99,3 +99,9 @@ class TestToySourced(Toy):
 
     trainer = "toy_sourced"
     values = SOURCED
+
+
+class TestToyLive(Toy):
+    """One with a world outside JAX."""
+
+    trainer = "toy_live"

@@ -133,14 +133,12 @@ def observe(state: State) -> jax.Array:
         [10, 10, 4] bool: the player, enemies, the cell behind each thing, gold.
     """
     lines = jnp.arange(grid.SIZE)[jnp.newaxis]
-    is_there = state.is_there[:, jnp.newaxis]
-    is_gold = state.is_gold[:, jnp.newaxis]
-    things = is_there & (lines == state.columns[:, jnp.newaxis])
-    behind = is_there & (lines == (state.columns - state.directions)[:, jnp.newaxis])
-    rows = jnp.stack([things & ~is_gold, behind, things & is_gold], axis=-1)
-    player = grid.cell(state.row, state.column)[:, :, jnp.newaxis]
-    field = jnp.pad(rows, ((1, 1), (0, 0), (0, 0)))
-    return jnp.concatenate([player, field], axis=-1)
+    is_there = grid.in_lanes(state.is_there)
+    is_gold = grid.in_lanes(state.is_gold)
+    things = is_there & (lines == grid.in_lanes(state.columns))
+    behind = is_there & (lines == grid.in_lanes(state.columns - state.directions))
+    player = grid.cell(state.row, state.column)
+    return jnp.stack([player, things & ~is_gold, behind, things & is_gold], axis=-1)
 
 
 def _with_arrival(state: State, uniform: jax.Array, arrives: jax.Array) -> State:

@@ -121,16 +121,13 @@ def observe(state: State) -> jax.Array:
         [10, 10, 7] bool: the chicken; the cars; for speeds 1 … 5, the cell behind each
         car of that speed.
     """
-    columns = jnp.arange(grid.SIZE)[jnp.newaxis]
-    cars = columns == state.cars[:, jnp.newaxis]
-    behind = columns == ((state.cars - state.directions) % grid.SIZE)[:, jnp.newaxis]
-    speeds = jnp.arange(1, _NUM_SPEEDS + 1)[jnp.newaxis]
-    is_speed = speeds == state.waits[:, jnp.newaxis]
-    trails = behind[:, :, jnp.newaxis] & is_speed[:, jnp.newaxis]
-    lanes = jnp.concatenate([cars[:, :, jnp.newaxis], trails], axis=-1)
-    chicken = grid.cell(state.chicken, jnp.int32(_COLUMN))[:, :, jnp.newaxis]
-    road = jnp.pad(lanes, ((1, 1), (0, 0), (0, 0)))
-    return jnp.concatenate([chicken, road], axis=-1)
+    lines = jnp.arange(grid.SIZE)[jnp.newaxis]
+    waits = grid.in_lanes(state.waits)  # 0 in the two rows without a car.
+    cars = (waits > 0) & (lines == grid.in_lanes(state.cars))
+    behind = lines == grid.in_lanes((state.cars - state.directions) % grid.SIZE)
+    trails = [behind & (waits == speed) for speed in range(1, _NUM_SPEEDS + 1)]
+    chicken = grid.cell(state.chicken, jnp.int32(_COLUMN))
+    return jnp.stack([chicken, cars, *trails], axis=-1)
 
 
 def _random_cars(uniforms: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -23,3 +23,15 @@ def cell(row: jax.Array, column: jax.Array) -> jax.Array:
 def stay_inside(position: jax.Array) -> jax.Array:
     """Stops a row or a column at the walls: into 0 … 9."""
     return jnp.clip(position, 0, SIZE - 1)
+
+
+def in_lanes(values: jax.Array) -> jax.Array:
+    """Lays values of rows 1 … 8 beside the grid; the top and bottom row get zeros.
+
+    Args:
+        values: [8] of any type.
+
+    Returns:
+        [10, 1], to be compared with columns.
+    """
+    return jnp.pad(values, 1)[:, jnp.newaxis]
