@@ -318,15 +318,19 @@ def _value_loss(config, value_params, rollout):
 
 
 def _values(config, value_params, rollout):
-    """Values of s_0 … s_{N−1}, their advantages, and their returns."""
+    """Values of s_0 … s_{N−1}, their advantages, and their returns.
+
+    A derivative flows through the values only.
+    """
     values = _critic(config).apply(value_params, rollout.observations)[:, 0]
+    constants = jax.lax.stop_gradient(values)
     returns_ = returns.n_step_returns(
         rollout.rewards,
         jnp.full_like(rollout.rewards, config.discount),
-        jax.lax.stop_gradient(values[1:]),
+        constants[1:],
         config.return_steps,
     )
-    return values[:-1], returns_ - values[:-1], returns_
+    return values[:-1], returns_ - constants[:-1], returns_
 
 
 def _descend(config, params, grads):

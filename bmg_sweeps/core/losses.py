@@ -1,7 +1,9 @@
 """The three terms of the actor-critic loss (Eq. 4), each a sum over the rollout.
 
 The paper's objective is f = ε_PG ℓ_PG + ε_EN ℓ_EN + ε_TD ℓ_TD. Trainers that average,
-as two-colors does, divide by the number of states.
+as two-colors does, divide by the number of states. Advantages and returns come in as
+they are: callers stop gradients at what Eq. 4 holds constant, the critic's part in
+them, and leave the way to a meta-learned discount open.
 """
 
 import chex
@@ -13,9 +15,9 @@ def policy_gradient(
     logits_t: jax.Array,
     a_t: jax.Array,
     advantage_t: jax.Array,
-    importance_weight_t: jax.Array | None = None,
+    weight_t: jax.Array | None = None,
 ) -> jax.Array:
-    """Returns the policy-gradient loss, ℓ_PG = −Σ_t ρ_t log π(a_t | s_t) (G_t − v_t).
+    """Returns the policy-gradient loss, ℓ_PG = −Σ_t w_t log π(a_t | s_t) (G_t − v_t).
 
     Source: Flennerhag et al. (2022), Eq. 4.
 
@@ -23,7 +25,7 @@ def policy_gradient(
         logits_t: [..., A] unnormalized log-probabilities at s_t.
         a_t: [...] int, the actions taken there.
         advantage_t: [...] G_t − v(s_t), in units of return.
-        importance_weight_t: [...] ρ_t, or None on policy, where it is 1.
+        weight_t: [...] w_t, such as the ρ_t of Eq. 4, or None where it is 1.
 
     Returns:
         [] the sum over all states.
@@ -31,54 +33,67 @@ def policy_gradient(
     Raises:
         AssertionError: the leading shapes differ.
 
-    Gradient: flows through `logits_t` only; advantages and weights are constants.
+    Gradient: flows through logits, advantages and weights. For Eq. 4 callers stop it
+        at all of the latter two that depends on the agent's parameters.
     """
-    weight_t = advantage_t
     chex.assert_equal_shape([logits_t[..., 0], a_t, advantage_t])
-    if importance_weight_t is not None:
-        chex.assert_equal_shape([importance_weight_t, advantage_t])
-        weight_t = importance_weight_t * advantage_t
     log_pi_t = jnp.take_along_axis(
         jax.nn.log_softmax(logits_t), a_t[..., jnp.newaxis], axis=-1
     )[..., 0]
-    return -jnp.sum(jax.lax.stop_gradient(weight_t) * log_pi_t)
+    return -_total(advantage_t * log_pi_t, weight_t)
 
 
-def entropy(logits_t: jax.Array) -> jax.Array:
-    """Returns the entropy loss, ℓ_EN = Σ_t Σ_a π(a | s_t) log π(a | s_t), in nats.
+def entropy(logits_t: jax.Array, weight_t: jax.Array | None = None) -> jax.Array:
+    """Returns the entropy loss, ℓ_EN = Σ_t w_t Σ_a π(a | s_t) log π(a | s_t), in nats.
 
     The negative of the policy's entropy: a positive weight ε_EN keeps it exploring.
 
     Source: Flennerhag et al. (2022), Eq. 4.
 
     Args:
-        logits_t: [..., A] unnormalized log-probabilities at s_t.
+        logits_t: [..., A] unnormalized log-probabilities at s_t; those of illegal
+            actions are finite and very negative, such as −10⁹.
+        weight_t: [...] w_t, or None where it is 1.
 
     Returns:
-        [] the sum over all states, at most 0.
+        [] the sum over all states, at most 0 where no weight is negative.
 
-    Gradient: flows through `logits_t`.
+    Raises:
+        AssertionError: the leading shapes differ.
+
+    Gradient: flows through both.
     """
     log_pi_t = jax.nn.log_softmax(logits_t)
-    return jnp.sum(jnp.exp(log_pi_t) * log_pi_t)
+    return _total(jnp.sum(jnp.exp(log_pi_t) * log_pi_t, axis=-1), weight_t)
 
 
-def temporal_difference(v_t: jax.Array, return_t: jax.Array) -> jax.Array:
-    """Returns the critic's loss, ℓ_TD = ½ Σ_t (G_t − v(s_t))².
+def temporal_difference(
+    v_t: jax.Array, return_t: jax.Array, weight_t: jax.Array | None = None
+) -> jax.Array:
+    """Returns the critic's loss, ℓ_TD = ½ Σ_t w_t (G_t − v(s_t))².
 
     Source: Flennerhag et al. (2022), Eq. 4.
 
     Args:
         v_t: [...] predicted values of s_t, in units of return.
         return_t: [...] their targets G_t.
+        weight_t: [...] w_t, or None where it is 1.
 
     Returns:
         [] the sum over all states.
 
     Raises:
-        AssertionError: the two arrays differ in shape.
+        AssertionError: the arrays differ in shape.
 
-    Gradient: flows through `v_t` only; the return is a constant.
+    Gradient: flows through values, returns and weights. For Eq. 4 callers stop it at
+        all of the latter two that depends on the agent's parameters.
     """
     chex.assert_equal_shape([v_t, return_t])
-    return 0.5 * jnp.sum((jax.lax.stop_gradient(return_t) - v_t) ** 2)
+    return 0.5 * _total((return_t - v_t) ** 2, weight_t)
+
+
+def _total(terms, weights):
+    if weights is None:
+        return jnp.sum(terms)
+    chex.assert_equal_shape([terms, weights])
+    return jnp.sum(weights * terms)

@@ -7,6 +7,9 @@ Inner loops therefore take their optimizers from here. Meta-optimizers are not
 differentiated and come straight from optax.
 """
 
+import chex
+import jax
+import jax.numpy as jnp
 import optax
 
 
@@ -43,7 +46,7 @@ def adam(
 
 
 def rmsprop(
-    learning_rate: float, *, decay: float, eps: float
+    learning_rate: chex.Numeric, *, decay: chex.Numeric, eps: chex.Numeric
 ) -> optax.GradientTransformation:
     """Builds RMSProp with ε inside the root, −α g / √(ν + ε).
 
@@ -51,21 +54,48 @@ def rmsprop(
     denominator is at least √ε and its derivative finite.
 
     Args:
-        learning_rate: α.
-        decay: decay of the second moment ν.
-        eps: ε, inside the root, above 0.
+        learning_rate: α, [].
+        decay: decay of the second moment ν, [].
+        eps: ε, inside the root, above 0, [].
 
     Returns:
         An optax gradient transformation.
 
     Raises:
-        ValueError: eps is not positive.
+        ValueError: eps is a number of Python, and not positive.
 
     Gradient: flows through ν; finite for every gradient.
     """
-    if not eps > 0:
+    # A field of a compiled program is an array; whoever makes it checks its value.
+    if isinstance(eps, float | int) and not eps > 0:
         raise ValueError(f"eps must be positive, got {eps}")
     return optax.rmsprop(learning_rate, decay=decay, eps=eps, eps_in_sqrt=True)
+
+
+def clip_by_global_norm(max_norm: chex.Numeric) -> optax.GradientTransformation:
+    """Builds clipping with a finite derivative at zero gradients, g min(1, m / ‖g‖).
+
+    Source: Pascanu et al. (2013), Algorithm 1.
+
+    Args:
+        max_norm: m, the largest norm of all arrays together, [].
+
+    Returns:
+        An optax gradient transformation without state.
+
+    Gradient: flows through g, ‖g‖ and m; where nothing is clipped it is that of g.
+    """
+
+    def update(updates, state, params=None):
+        del params
+        square = optax.tree.norm(updates, squared=True)
+        is_above = square > max_norm**2
+        # The root's derivative at 0 is infinite, and 0 times that no number.
+        norm = jnp.sqrt(jnp.where(is_above, square, 1))
+        factor = jnp.where(is_above, max_norm / norm, 1)
+        return jax.tree.map(lambda g: factor * g, updates), state
+
+    return optax.GradientTransformation(optax.init_empty_state, update)
 
 
 def sgd(learning_rate: float) -> optax.GradientTransformation:

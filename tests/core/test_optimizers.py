@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
+from jax import test_util
 
 from bmg_sweeps.core import optimizers
 
@@ -16,6 +17,8 @@ RMSPROP = functools.partial(optimizers.rmsprop, decay=0.75, eps=1e-4)
 # As optax builds them: the derivative of their denominator's root is infinite at 0.
 PLAIN_ADAM = optax.adam
 PLAIN_RMSPROP = functools.partial(optax.rmsprop, eps_in_sqrt=False)
+GRADIENTS = {"w": jnp.array([[3.0, 0.0], [-4.0, 0.0]]), "b": jnp.array([12.0])}
+NORM = 13.0
 
 
 def _outcome(make_optimizer, learning_rate, scale):
@@ -111,3 +114,81 @@ def test_nothing_inside_the_root_is_refused(make_optimizer, name, value):
     """Docstrings of `optimizers`: what keeps the derivative finite is positive."""
     with pytest.raises(ValueError, match=rf"^{name} must be positive, got {value}$"):
         make_optimizer(value)
+
+
+def test_values_of_rmsprop_may_be_arrays_of_a_compiled_program():
+    """Fields of a configuration are; the check of ε is for plain numbers."""
+
+    @jax.jit
+    def second_update(learning_rate, decay, eps):
+        optimizer = optimizers.rmsprop(learning_rate, decay=decay, eps=eps)
+        state = optimizer.init(jnp.array(0.0))
+        _, state = optimizer.update(jnp.array(3.0), state)
+        return optimizer.update(jnp.array(-1.0), state)[0]
+
+    actual = second_update(0.1, 0.75, 1e-4)
+    chex.assert_trees_all_close(actual, 0.1 / math.sqrt(31 / 16 + 1e-4), rtol=1e-5)
+    gradients = jax.grad(second_update, (0, 1, 2))(0.1, 0.75, 1e-4)
+    assert all(jnp.isfinite(g) and g != 0 for g in gradients)
+
+
+def clipped(max_norm, gradients):
+    clip = optimizers.clip_by_global_norm(max_norm)
+    return clip.update(gradients, clip.init(gradients))[0]
+
+
+@pytest.mark.parametrize("max_norm", [0.3, 12.9, NORM, 13.1, 100.0])
+def test_gradients_are_clipped_as_optax_does(max_norm):
+    """‖g‖ = √(3² + 4² + 12²) = 13; the norm is of all arrays together."""
+    actual = jax.jit(clipped)(max_norm, GRADIENTS)
+    plain = optax.clip_by_global_norm(max_norm)
+    expected, _ = plain.update(GRADIENTS, plain.init(GRADIENTS))
+    chex.assert_trees_all_close(actual, expected, rtol=1e-6)
+    chex.assert_trees_all_close(
+        actual,
+        jax.tree.map(lambda g: g * min(1, max_norm / NORM), GRADIENTS),
+        rtol=1e-6,
+    )
+
+
+def test_clipping_leaves_no_gradient_as_it_is():
+    zeros = jax.tree.map(jnp.zeros_like, GRADIENTS)
+    chex.assert_trees_all_equal(clipped(0.3, zeros), zeros)
+
+
+@pytest.mark.parametrize("max_norm", [2.0, 20.0])
+def test_derivatives_of_clipping_are_those_of_finite_differences(max_norm):
+    """In the gradients and the largest norm, where it clips and where not."""
+    with jax.enable_x64(True):
+        gradients = jax.tree.map(lambda g: g.astype(float), GRADIENTS)
+        arguments = (jnp.asarray(max_norm), gradients)
+        test_util.check_grads(clipped, arguments, order=1, modes=["rev"], rtol=1e-5)
+
+
+def _sum_of_clipped(make_clip, scale):
+    clip = make_clip(0.3)
+    return jnp.sum(clip.update(scale * jnp.zeros(2), clip.init(None))[0] + scale)
+
+
+def test_derivative_of_clipping_no_gradient_is_finite():
+    """Where optax has NaN: its root is differentiated at 0."""
+    actual = jax.grad(_sum_of_clipped, 1)(optimizers.clip_by_global_norm, 2.0)
+    assert actual == 2
+    assert jnp.isnan(jax.grad(_sum_of_clipped, 1)(optax.clip_by_global_norm, 2.0))
+
+
+def test_meta_gradient_through_clipping_and_rmsprop_is_finite_at_zero():
+    """An inner loop's optimizer as a whole, of which no parameter has a gradient."""
+
+    def outcome(scale):
+        optimizer = optax.chain(
+            optimizers.clip_by_global_norm(0.3), RMSPROP(learning_rate=0.1)
+        )
+        params = jnp.zeros(2)
+        state = optimizer.init(params)
+        for _ in range(2):
+            updates, state = optimizer.update(scale * params, state)
+            params = optax.apply_updates(params, updates)
+        return jnp.sum(params)
+
+    assert jax.grad(outcome)(2.0) == 0
