@@ -8,7 +8,7 @@ than a round, in the same way on every machine.
 What is saved is what cannot be computed: the actions (one byte a step), how far back
 they go, and the behavior policy's logits. `restore` acts them again, which brings back
 emulators, frames, rewards and replay. Nothing of a generator of random numbers is
-saved: each is made anew of the run's key and the number of the round or the episode.
+saved: each is made anew of the run's key and the number of the round or the span.
 """
 
 import collections
@@ -29,7 +29,7 @@ from bmg_sweeps.environments import action_log, atari, frame_ring
 Act = Callable[[jax.Array, np.ndarray], tuple[jax.Array, jax.Array]]
 """Observations [N, H, W, 4 · C], [] step of the round ↦ actions [N], logits [N, 18]."""
 
-_EPISODES, _SAMPLES = 0, 1  # What is drawn of the run's key, besides by the trainer.
+_SPANS, _SAMPLES = 0, 1  # What is drawn of the run's key, besides by the trainer.
 
 
 class Settings(NamedTuple):
@@ -129,7 +129,7 @@ class LiveGames:
         if self._key is None:
             key = np.asarray(jax.random.key_data(state.key)).tolist()
             zeros = np.zeros(self._settings.emulators.num_environments, np.int64)
-            self._begin(key, episodes=zeros, begins=zeros)
+            self._begin(key, spans=zeros, begins=zeros)
         settings = self._settings
         members = settings.num_online + settings.num_replay_samples
         batch = _room(settings, settings.num_updates, members)
@@ -229,22 +229,22 @@ class LiveGames:
             [no_frames] * frame_ring.STACK, maxlen=frame_ring.STACK
         )
 
-    def _begin(self, key: list[int], episodes: np.ndarray, begins: np.ndarray) -> None:
-        """Begins each environment's log with an episode, after so many steps."""
-        self._key, self._episodes, self._begins = key, episodes, begins
-        self._log = action_log.ActionLog(episodes, steps=begins.min())
-        self._recent[-1] = self._emulators.start([*key, _EPISODES], episodes)
+    def _begin(self, key: list[int], spans: np.ndarray, begins: np.ndarray) -> None:
+        """Begins each environment's log with a span, after so many steps."""
+        self._key, self._spans, self._begins = key, spans, begins
+        self._log = action_log.ActionLog(spans, steps=begins.min())
+        self._recent[-1] = self._emulators.start([*key, _SPANS], spans)
 
     def _advance(self, actions: np.ndarray) -> atari.Step:
         step = self._emulators.step(actions)
         self._recent.append(step.frames)
         self._ages = np.where(step.is_game_over, 0, self._ages + 1).astype(np.int32)
-        self._log.add(actions, step.is_game_over)
+        self._log.add(actions, step.is_span_begun)
         is_due = self._begins == self._log.steps
         if is_due.any():  # When acting again: it idled until its log begins.
-            self._recent[-1] = self._emulators.restart(is_due, self._episodes)
+            self._recent[-1] = self._emulators.restart(is_due, self._spans)
             self._ages[is_due] = 0
-            self._log.begin(is_due, self._episodes)
+            self._log.begin(is_due, self._spans)
         return step
 
     def _acting(self, act: Act) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
@@ -303,7 +303,7 @@ class LiveGames:
         """Brings everything to where it was after some rounds."""
         length, count = self._settings.unroll_length, len(log.lengths)
         actions = log.aligned()
-        self._begin(key, log.episodes, rounds * length - log.lengths)
+        self._begin(key, log.spans, rounds * length - log.lengths)
         # Of the oldest round in the ring, the first trajectories may be gone.
         oldest, gone = divmod(rounds * count - len(logits), count)
         logits = np.pad(logits, ((gone, 0), (0, 0), (0, 0)))

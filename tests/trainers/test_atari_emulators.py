@@ -20,23 +20,23 @@ class State(NamedTuple):
 
 
 STATE = State(jax.random.key(3))
-# Two rounds fill the ring, which then wraps in the middle of a round. Episodes have 7
-# steps at most, or else end by themselves.
+# In Freeway, something moves in every frame. The third round fills the ring, which
+# wraps in the middle of a round. Games of the short one have 7 steps, spans two games.
 SMALL = _atari_emulators.Settings(
     atari.Settings(
-        game="breakout",
-        num_environments=4,
+        game="freeway",
+        num_environments=2,
         frame_height=32,
         frame_width=24,
         is_grayscale=True,
     ),
     unroll_length=5,
-    num_online=2,
+    num_online=1,
     num_replay_samples=3,
-    replay_capacity=10,
+    replay_capacity=5,
 )
 SHORT = SMALL._replace(
-    emulators=dataclasses.replace(SMALL.emulators, max_episode_frames=28)
+    emulators=dataclasses.replace(SMALL.emulators, max_episode_frames=28, span_steps=10)
 )
 
 
@@ -44,7 +44,7 @@ SHORT = SMALL._replace(
 def act(observations, step):
     """Any policy that depends on all that it sees, and on the step."""
     sums = jnp.sum(observations.astype(jnp.uint32), axis=(1, 2, 3)) + step
-    actions = (sums % 4).astype(jnp.int32)
+    actions = (sums % 3).astype(jnp.int32)
     return actions, jax.random.normal(jax.random.key(sums[0]), (len(actions), 18))
 
 
@@ -58,8 +58,10 @@ def assert_same(actual, expected):
     jax.tree.map(np.testing.assert_array_equal, actual, expected)
 
 
-@pytest.mark.parametrize("num_rounds", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize("settings", [SMALL, SHORT], ids=["long", "short"])
+CASES = [(SMALL, 0), (SMALL, 1), (SMALL, 3), (SHORT, 3), (SHORT, 7)]
+
+
+@pytest.mark.parametrize(("settings", "num_rounds"), CASES)
 def test_what_is_restored_goes_on_as_if_undisturbed(settings, num_rounds):
     """With an empty ring, a full one and one that wraps; and what it saves next."""
     with (
@@ -67,6 +69,127 @@ def test_what_is_restored_goes_on_as_if_undisturbed(settings, num_rounds):
         _atari_emulators.opened(settings) as restored,
     ):
         restored.restore(undisturbed.save())
-        for _ in range(3):
+        for _ in range(2):
             assert_same(restored.save(), undisturbed.save())
             assert_same(restored.read(act, STATE), undisturbed.read(act, STATE))
+
+
+def test_a_round_delivers_what_it_says_and_each_new_trajectory_once():
+    """And the online ones are those that were acted, in order."""
+    with played(SHORT, 2) as (games, (_, batch)):
+        assert_same(
+            jax.tree.map(lambda x: (x.shape, str(x.dtype)), batch),
+            jax.tree.map(lambda x: (x.shape, str(x.dtype)), games.delivers),
+        )
+    online = batch["rewards"][:, :1].reshape(2, 5)
+    np.testing.assert_array_equal(online, batch["acted_rewards"].T)
+    is_over = batch["acted_game_over"].T
+    np.testing.assert_array_equal(
+        is_over, batch["ages"][:, :1].reshape(2, 6)[:, 1:] == 0
+    )
+    assert is_over.any()
+    assert not (is_over & batch["continues"][:, :1].reshape(2, 5)).any()
+
+
+def test_actor_and_learner_see_the_same():
+    """What `act` got is what the learner stacks, bitwise, at every step."""
+    seen = []
+
+    def watched(observations, step):
+        seen.append(np.asarray(observations))
+        return act(observations, step)
+
+    with _atari_emulators.opened(SHORT) as games:
+        for _ in range(3):
+            batch = games.read(watched, STATE)
+            assert seen[0].shape == games.observes.shape
+            stacks = frame_ring.stacked(batch["frames"][:, :1], batch["ages"][:, :1])
+            stacks = np.asarray(stacks).reshape(2, 6, *games.observes.shape[1:])
+            np.testing.assert_array_equal(np.stack(seen, axis=1), stacks[:, :5])
+            seen.clear()
+
+
+def test_a_lost_life_ends_what_counts_but_not_the_game():
+    """Breakout's own: `continues` is False where no game was over."""
+    breakout = dataclasses.replace(SMALL.emulators, game="breakout")
+    settings = SMALL._replace(unroll_length=60, emulators=breakout)
+    with played(settings, 1) as (_, (batch,)):
+        continues = batch["continues"][:, :1].reshape(2, 60)
+        assert (~continues & ~batch["acted_game_over"].T).any()
+
+
+def test_the_run_decides_what_is_seen():
+    """Another key, other no-ops."""
+    with played(SMALL, 1) as (_, (one,)), _atari_emulators.opened(SMALL) as games:
+        other = games.read(act, State(jax.random.key(4)))
+    assert (one["frames"] != other["frames"]).any()
+
+
+def damaged(arrays):
+    """Every array of a save, with one number changed; and one that is missing."""
+    for index, array in enumerate(arrays):
+        changed = array.copy()
+        changed.flat[-1] += 1
+        yield [*arrays[:index], changed, *arrays[index + 1 :]]
+        yield [*arrays[:index], *arrays[index + 1 :]]
+    yield []
+
+
+def test_what_was_not_saved_is_refused_in_one_line():
+    """A changed number in any array, one that is missing, other settings."""
+    other = SMALL._replace(replay_capacity=6)
+    with (
+        played(SMALL, 2) as (games, _),
+        _atari_emulators.opened(SMALL) as fresh,
+        _atari_emulators.opened(other) as stranger,
+    ):
+        arrays = games.save()
+        for damage in damaged(arrays):
+            with pytest.raises(ValueError, match="saved games: ") as caught:
+                fresh.restore(damage)
+            assert "\n" not in str(caught.value)
+        with pytest.raises(ValueError, match="under the same settings"):
+            stranger.restore(arrays)
+        fresh.restore(arrays)  # Refusals leave nothing behind.
+        assert_same(fresh.save(), arrays)
+
+
+def test_emulators_that_lead_elsewhere_are_noticed(monkeypatch):
+    """As those of another version of ale-py would."""
+    with played(SMALL, 2) as (games, _), _atari_emulators.opened(SMALL) as fresh:
+        arrays = games.save()
+        monkeypatch.setattr(atari, "span_seed", lambda *_: 1)
+        with pytest.raises(ValueError, match="acted again, they lead elsewhere"):
+            fresh.restore(arrays)
+
+
+def test_the_number_of_threads_may_change():
+    threads = dataclasses.replace(SMALL.emulators, threads=2)
+    with (
+        played(SMALL, 1) as (games, _),
+        _atari_emulators.opened(SMALL._replace(emulators=threads)) as other,
+    ):
+        other.restore(games.save())
+        assert_same(other.read(act, STATE), games.read(act, STATE))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("num_online", 3, "num_online: 3; expected a divisor of the 2 environments"),
+        ("unroll_length", 0, "unroll_length: 0; expected at least 1"),
+        ("num_replay_samples", -1, "num_replay_samples: -1; expected at least 0"),
+        ("replay_capacity", 0, "replay_capacity: 0; expected at least 1"),
+        ("emulators", dataclasses.replace(SMALL.emulators, game="pongg"), "'pongg'"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        _atari_emulators.check(SMALL._replace(**{field: value}))
+
+
+def test_the_log_is_as_long_as_the_ring_and_a_span():
+    """It does not grow with the rounds: 3 rounds of 5 steps, a span of 14, a game."""
+    with played(SHORT, 12) as (games, _):
+        lengths = games.save()[3]
+        assert lengths.max() <= 3 * 5 + 14 + 7
