@@ -84,7 +84,7 @@ def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any
         f"{title}, {over}" if title else over, fontsize=10, y=1 - 0.08 / size[1]
     )
     _add_legend(figure, grid.flat[: len(by_task)], styles)
-    figure.subplots_adjust(  # A tight layout of many panels takes seconds.
+    figure.subplots_adjust(
         left=0.5 / size[0], right=1 - 0.15 / size[0], wspace=0.35 if is_few else 0.3,
         bottom=0.3 / size[1], top=1 - 0.75 / size[1], hspace=0.3,
     )  # fmt: skip
@@ -126,7 +126,7 @@ def _differences(
     pairs = task_curves.differences(results, panel)
     names = [formatting.short(task) for task, _ in pairs]
     values = [difference for _, difference in pairs]
-    figure, axes = pyplot.subplots(figsize=(max(7.0, 0.24 * len(pairs) + 1.5), 5.0))
+    figure, axes = pyplot.subplots(figsize=(max(5.0, 0.24 * len(pairs) + 1.5), 4.5))
     colors = [figures.COLORS[0 if value > 0 else 4] for value in values]
     axes.bar(range(len(pairs)), values, color=colors, width=0.8)
     if any(abs(value) > _LINEAR for value in values):

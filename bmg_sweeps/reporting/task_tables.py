@@ -136,7 +136,7 @@ def _counts(
     for method in _methods(results, ours):
         for scores in (means, theirs) if others else (means,):
             mine, base = scores.get(method), scores.get(tasks.baseline or "")
-            above.append(mine and _of(_above(mine.values()), len(mine)))
+            above.append(_of(_above(mine.values()), len(mine)) if mine else None)
             is_compared = mine and base and method != tasks.baseline
             ahead.append(
                 _of(*across_tasks.count_more(mine, base)) if is_compared else None
@@ -225,7 +225,7 @@ def _lacking(results: Results, found: Sequence[OnTasks]) -> list[str]:
             first = next(iter(one.missing.values()))
             notes.append(
                 f"{one.method} lacks {len(names)} of {every} {field}s: "
-                f"{', '.join(names)} (of {names[0]}: {first}). Statistics over the "
+                f"{', '.join(names)} ({names[0]}: {first}). Statistics over the "
                 f"others do not compare with those over all."
             )
     without = results.sweep.methods.keys() - {one.method for one in found}
