@@ -2,12 +2,17 @@
 
 A claim compares two quantities. It is supported where the 95 % interval of their
 difference lies above 0, and contradicted where it lies below; else it is open. That two
-are equal cannot be shown: such a claim is contradicted, or not.
+are equal cannot be shown: such a claim is contradicted, or not. Where there are tasks
+beside the seeds, means of seeds are compared; or a statistic over tasks, of which runs
+are resampled within each task.
 """
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
+
+import numpy as np
 
 from bmg_sweeps.analysis import estimates, intervals, selection
 from bmg_sweeps.analysis.estimates import Estimate
@@ -34,11 +39,15 @@ class Reading:
     quantity: Quantity
     score: Score
     by_seed: Mapping[object, float]
+    numbers: np.ndarray | None = None  # [N, M] by seed and task; None where one lacks.
 
-    @property
-    def estimate(self) -> Estimate:
-        """Mean and deviation over seeds."""
-        return estimates.estimate(self.by_seed.values())
+    def estimate(self, statistic: str | None) -> Estimate:
+        """Mean over seeds, or a statistic over tasks; and its deviation over seeds."""
+        if statistic is None or self.numbers is None:
+            return estimates.estimate(self.by_seed.values())
+        point = functools.partial(intervals.point_over_tasks, statistic)
+        apart = estimates.estimate(point(seed[np.newaxis]) for seed in self.numbers)
+        return dataclasses.replace(apart, mean=point(self.numbers))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,8 +91,10 @@ def _decided(results: Results, claim: Claim, best: Mapping[str, Score]) -> Decid
         reason = "one seed has no interval"
     elif _tasks(over, more.score) != _tasks(over, less.score):
         reason = f"the two are of different values of {', '.join(over[1:])}"
+    elif claim.over_tasks and (more.numbers is None or less.numbers is None):
+        reason = f"not every {over[0]} has every {over[1]}"
     else:
-        difference = _difference(more, less)
+        difference = _difference(claim.over_tasks, more, less)
         return Decided(
             claim=claim,
             verdict=_verdict(claim, difference),
@@ -121,7 +132,8 @@ def _reading(
         if isinstance(values, str):
             return f"{quantity.method}: {values}"
     by_seed = estimates.by_seed(rule.over, score.points, values)
-    return Reading(quantity, score, by_seed)
+    numbers = estimates.matrix(rule.over, score.points, values)
+    return Reading(quantity, score, by_seed, numbers)
 
 
 def _columns(
@@ -140,8 +152,10 @@ def _columns(
     return [column[0] - sum(column[1:]) for column in zip(*found, strict=True)]
 
 
-def _difference(more: Reading, less: Reading) -> Interval:
+def _difference(statistic: str | None, more: Reading, less: Reading) -> Interval:
     """Compares in pairs where both are of the same runs."""
+    if statistic and more.numbers is not None and less.numbers is not None:
+        return intervals.difference_over_tasks(statistic, more.numbers, less.numbers)
     if {p.id for p in more.score.points} == {p.id for p in less.score.points}:
         pairs = [more.by_seed[seed] - less.by_seed[seed] for seed in more.by_seed]
         return intervals.of_pairs(pairs)

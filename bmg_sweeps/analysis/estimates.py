@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from bmg_sweeps import formatting
 from bmg_sweeps.sweep.point import Point
 
@@ -57,6 +59,29 @@ def counted(over: Sequence[str], points: Sequence[Point]) -> str:
 def task(over: Sequence[str], point: Point) -> tuple[Any, ...]:
     """Returns what a run is of beside its seed; () where there are only seeds."""
     return tuple(point.values[field] for field in over[1:])
+
+
+def matrix(
+    over: Sequence[str], points: Sequence[Point], values: Iterable[float | None]
+) -> np.ndarray | None:
+    """Arranges the values of runs as [seeds, tasks], both in order.
+
+    Args:
+        over: fields that are averaged over, the seed first.
+        points: runs of one configuration.
+        values: for each run a number, or None.
+
+    Returns:
+        The numbers; None where a run or its number is missing.
+    """
+    seeds = sorted({p.values[over[0]] for p in points})
+    tasks = sorted({task(over, p) for p in points})
+    numbers = np.full((len(seeds), len(tasks)), np.nan)
+    for p, value in zip(points, values, strict=True):
+        if value is not None:
+            place = seeds.index(p.values[over[0]]), tasks.index(task(over, p))
+            numbers[place] = value
+    return None if np.isnan(numbers).any() else numbers
 
 
 def estimate(values: Iterable[float]) -> Estimate:

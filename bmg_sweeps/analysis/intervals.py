@@ -11,7 +11,7 @@ beside pandas 3 (its dependency arch); SciPy has the bootstrap.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,10 +42,81 @@ def interquartile_mean(scores: np.ndarray) -> Interval:
     """
     from scipy import stats  # Takes a second: imported for reports only.
 
-    def statistic(*tasks: np.ndarray, axis: int) -> np.ndarray:
-        return stats.trim_mean(np.concatenate(tasks, axis), 0.25, axis)
+    return _interval(stats, tuple(scores.T), _interquartile_mean)
 
-    return _interval(stats, tuple(scores.T), statistic)
+
+def over_tasks(statistic: str, scores: np.ndarray) -> Interval | float:
+    """Sums scores up over tasks.
+
+        median = medianₘ 1/N Σₙ xₙₘ        mean = 1/M Σₘ 1/N Σₙ xₙₘ
+
+    The interquartile mean is that of all N M scores, as in `interquartile_mean`.
+
+    Args:
+        statistic: "median", "mean" or "interquartile_mean".
+        scores: x, [N, M], M ≥ 1.
+
+    Returns:
+        The statistic and its stratified bootstrap interval; without one where N is 1.
+        It costs 2,000 resamples of all scores, 171 of 57 tasks and 3 seeds.
+    """
+    if len(scores) < 2:
+        return point_over_tasks(statistic, scores)
+    from scipy import stats
+
+    return _interval(stats, tuple(scores.T), _STATISTICS[statistic])
+
+
+def point_over_tasks(statistic: str, scores: np.ndarray) -> float:
+    """Sums scores [N, M] up over tasks, as `over_tasks` does, without an interval."""
+    return float(_STATISTICS[statistic](*scores.T, axis=-1))
+
+
+def difference_over_tasks(
+    statistic: str, scores: np.ndarray, others: np.ndarray
+) -> Interval:
+    """Estimates by how much a statistic over tasks is more than that of others.
+
+    Args:
+        statistic: as `over_tasks` takes it.
+        scores: [N, M], N ≥ 2.
+        others: [K, M], K ≥ 2, on the same tasks in the same order.
+
+    Returns:
+        The difference and its stratified bootstrap interval.
+    """
+    from scipy import stats
+
+    compute, number = _STATISTICS[statistic], scores.shape[1]
+
+    def difference(*tasks: np.ndarray, axis: int) -> np.ndarray:
+        ours, theirs = (
+            compute(*t, axis=axis) for t in (tasks[:number], tasks[number:])
+        )
+        return ours - theirs
+
+    return _interval(stats, (*scores.T, *others.T), difference)
+
+
+def _median(*tasks: np.ndarray, axis: int) -> np.ndarray:
+    return np.median([task.mean(axis) for task in tasks], axis=0)
+
+
+def _mean(*tasks: np.ndarray, axis: int) -> np.ndarray:
+    return np.mean([task.mean(axis) for task in tasks], axis=0)
+
+
+def _interquartile_mean(*tasks: np.ndarray, axis: int) -> np.ndarray:
+    from scipy import stats
+
+    return stats.trim_mean(np.concatenate(tasks, axis), 0.25, axis)
+
+
+_STATISTICS: Mapping[str, Callable[..., np.ndarray]] = {
+    "median": _median,
+    "mean": _mean,
+    "interquartile_mean": _interquartile_mean,
+}  # Of tasks [..., N] along an axis, as SciPy's bootstrap wants it.
 
 
 def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Interval:
@@ -136,6 +207,8 @@ def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:
     return Interval(estimate, float(found.low), float(found.high))
 
 
-def interval(found: Interval, written: Callable[[float], str]) -> str:
-    """Writes an estimate and its interval: 0.83 [0.51, 1.00]."""
+def interval(found: Interval | float, written: Callable[[float], str]) -> str:
+    """Writes an estimate and its interval, if it has one: 0.83 [0.51, 1.00]."""
+    if not isinstance(found, Interval):
+        return written(found)
     return f"{written(found.estimate)} [{written(found.low)}, {written(found.high)}]"

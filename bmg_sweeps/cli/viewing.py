@@ -187,7 +187,7 @@ def report_(
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
     files.check_writable(storage)
-    from bmg_sweeps.reporting import figures, report, tables
+    from bmg_sweeps.reporting import report, tables
 
     if form == "html":
         answers.say(f"Report: {_write_html(storage, loaded)}")
@@ -202,11 +202,22 @@ def report_(
             print(tables.markdown(made))
         else:
             tables.text(made, answers.console())
-    png = figures.draw(loaded)
-    name = f"{_report_name(chosen)}.png"
-    storage.replace(png, "reports", name)
-    if form == "text":
+    names = _draw(storage, loaded)
+    for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(storage, name)}")
+
+
+def _draw(storage: files.Storage, loaded: results.Results) -> list[str]:
+    """Draws a sweep's figures into the storage; returns the names of the files."""
+    from bmg_sweeps.reporting import figures, task_curves, task_figures
+
+    stem, shown = _report_name(loaded.chosen), task_curves.figures(loaded)
+    drawn = {f"{stem}.png": figures.draw(loaded)}
+    for panel, name in zip(shown, task_figures.file_names(shown), strict=True):
+        drawn[f"{stem}-{name}.png"] = task_figures.draw(loaded, panel, "png")
+    for name, png in drawn.items():
+        storage.replace(png, "reports", name)
+    return list(drawn)
 
 
 def _report_all(storage: files.Storage, choice: choices.Choice) -> None:

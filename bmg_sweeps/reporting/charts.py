@@ -10,8 +10,8 @@ from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import curves, published
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.reporting import curves, published, task_curves
+from bmg_sweeps.sweep import display, grid, task_display
 from bmg_sweeps.sweep.choices import Chosen
 
 MAX_NUMBERS = 80_000  # In all lines of a page, so that it stays small enough to mail.
@@ -59,10 +59,22 @@ def data(results: Results) -> dict[str, Any]:
     }
 
 
-def _best(results: Results, panel: display.Curve | display.Best) -> dict[str, Any]:
+def _best(results: Results, panel: curves.Panel) -> dict[str, Any]:
     """What the selected configurations attain, in a panel that shows it."""
     if isinstance(panel, display.Curve):
         return {}
+    if isinstance(panel, task_display.TaskSummary):
+        attained = task_curves.summary(results, panel)
+        stars = task_curves.published_points(results.chosen, panel)
+        return {
+            "below": results.first.axis,
+            "is_by_value": False,
+            "attained": [_written_attained(one) for one in attained],
+            "published": [
+                {"method": m, "at": at, "mean": mean, "deviation": None}
+                for m, at, mean in stars
+            ],
+        }
     others = () if panel.by else published.best(results.chosen, panel.axis)
     attained = [one._asdict() for one in curves.attained(results, panel)]
     return {
@@ -73,13 +85,20 @@ def _best(results: Results, panel: display.Curve | display.Best) -> dict[str, An
     }
 
 
-def _is_range(panel: display.Curve | display.Best) -> bool:
+def _written_attained(one: curves.Attained) -> dict[str, Any]:
+    """Writes a statistic over tasks with few digits."""
+    spread = [math.nan if d is None else d for d in one.deviations]
+    numbers = {"at": _rounded(one.at, 6), "means": _rounded(one.means, 5)}
+    return one._asdict() | numbers | {"deviations": _rounded(spread, 3)}
+
+
+def _is_range(panel: curves.Panel) -> bool:
     return isinstance(panel, display.Curve) and panel.to is not None
 
 
 def _panel(results: Results, axis: str, panel, limits, pool) -> dict[str, Any]:
     """What a panel shows on an axis: lines by the place of their configuration."""
-    if isinstance(panel, display.Best):
+    if not isinstance(panel, display.Curve):
         return {"lines": {}, "span": "", "published": []}
     lines: dict[int, curves.Line] = {}
     for i, members in enumerate(results.configurations.values()):

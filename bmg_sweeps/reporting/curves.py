@@ -11,7 +11,7 @@ from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep import display, grid, task_display
 from bmg_sweeps.sweep.choices import Chosen
 
 
@@ -33,10 +33,17 @@ class Line(NamedTuple):
     others: np.ndarray | None = None  # Means of the other end, of a range.
 
 
-def panels(sweep: grid.Sweep) -> tuple[display.Curve | display.Best, ...]:
-    """Returns what a sweep shows; the metric that decides, where it does not say."""
+Panel = display.Curve | display.Best | task_display.TaskSummary
+
+
+def panels(sweep: grid.Sweep) -> tuple[Panel, ...]:
+    """Returns the panels of a sweep's figure; those of its tasks are figures apart.
+
+    Where the sweep has none, it is one of the metric that decides.
+    """
     metric = sweep.select.metric
-    return sweep.curves or (display.Curve(title=metric, metric=metric, label=metric),)
+    shown = tuple(c for c in sweep.curves if isinstance(c, Panel))
+    return shown or (display.Curve(title=metric, metric=metric, label=metric),)
 
 
 def curve(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")  # No window: the file is all that is wanted.
 from matplotlib import pyplot, ticker
@@ -13,13 +14,14 @@ from matplotlib import pyplot, ticker
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import curves, published
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.reporting import curves, published, task_curves
+from bmg_sweeps.sweep import display, grid, task_display
 
 # Okabe and Ito's colors, which the color-blind can tell apart.
-_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+_GRAY = "#808890"  # Of published numbers that no method of ours has.
 _DASHES = ("-", "--", ":", "-.")
-_STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in _COLORS)
+STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in COLORS)
 
 
 def draw(results: Results) -> bytes:
@@ -42,6 +44,8 @@ def draw(results: Results) -> bytes:
     for panel, curve in zip(panels, shown, strict=True):
         if isinstance(curve, display.Best):
             _draw_best(panel, results, curve)
+        elif isinstance(curve, task_display.TaskSummary):
+            _draw_summary(panel, results, curve)
         else:
             _draw_curves(panel, results, curve, best)
         panel.grid(alpha=0.3)
@@ -90,9 +94,9 @@ def _share_y(panels: Sequence[Any]) -> None:
 def _draw_best(panel, results: Results, shown: display.Best) -> None:
     """Draws what the selected ones attain, and where they stand what is published."""
     chosen = results.chosen
-    styles = dict(zip(chosen.sweep.methods, itertools.cycle(_STYLES), strict=False))
+    styles = dict(zip(chosen.sweep.methods, itertools.cycle(STYLES), strict=False))
     for one in curves.attained(results, shown):
-        style = styles.get(one.method, {"color": _COLORS[-1]})
+        style = styles.get(one.method, {"color": COLORS[-1]})
         spread = [deviation or 0.0 for deviation in one.deviations]
         panel.errorbar(
             one.at, one.means, spread, **style, label=one.method, capsize=2,
@@ -107,28 +111,45 @@ def _draw_best(panel, results: Results, shown: display.Best) -> None:
             panel.plot(at, means, **style, linewidth=0, label=label)
     below = curves.below(chosen.sweep, shown)
     panel.set(title=shown.title, xlabel=below, ylabel=shown.label)
-    _set_ticks(panel.yaxis)
+    set_ticks(panel.yaxis)
     if not shown.by:
-        _set_ticks(panel.xaxis)
+        set_ticks(panel.xaxis)
+
+
+def _draw_summary(panel, results: Results, shown: task_display.TaskSummary) -> None:
+    """Draws a statistic over tasks, and where it stands what is published."""
+    sweep = results.sweep
+    styles = dict(zip(sweep.methods, itertools.cycle(STYLES), strict=False))
+    for one in task_curves.summary(results, shown):
+        style = styles.get(one.method, {"color": COLORS[-1]}) | {"label": one.method}
+        deviations = None if None in one.deviations else np.array(one.deviations, float)
+        line = curves.Line(np.array(one.at), np.array(one.means), deviations)
+        draw_line(panel, line, style)
+    for method, at, number in task_curves.published_points(results.chosen, shown):
+        style = styles.get(method, {"color": _GRAY}) | {"linestyle": "none"}
+        panel.plot([at], [number], **style, marker="*", fillstyle="none", clip_on=False)
+    panel.set(title=shown.title, xlabel=results.first.axis, ylabel=shown.label)
+    for one_axis in (panel.xaxis, panel.yaxis):
+        set_ticks(one_axis)
 
 
 def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:
     """Draws the selected configurations, on the first axis."""
     axis, sweep, lines = results.first.axis, results.sweep, []
     drawn = [s for s in best if shown.methods is None or s.method in shown.methods]
-    for score, style in zip(drawn, itertools.cycle(_STYLES), strict=False):
+    for score, style in zip(drawn, itertools.cycle(STYLES), strict=False):
         name = grid.name(sweep, score.configuration.values)
         label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
         lines.append(curves.line(results, axis, shown, results.members(score)))
-        _draw_line(panel, lines[-1], style | {"label": label})
+        draw_line(panel, lines[-1], style | {"label": label})
     span = curves.span(results, axis, shown, lines)
     title = f"{shown.title}, {span}" if span else shown.title
     panel.set(title=title, xlabel=axis, ylabel=shown.label)
     for one in (panel.xaxis, panel.yaxis):
-        _set_ticks(one)
+        set_ticks(one)
 
 
-def _draw_line(panel, line: curves.Line, style) -> None:
+def draw_line(panel, line: curves.Line, style, width: float = 1.5) -> None:
     """Draws mean and deviation over seeds; or the range between two means."""
     area = {"color": style["color"], "linewidth": 0}
     if line.others is not None:
@@ -136,13 +157,13 @@ def _draw_line(panel, line: curves.Line, style) -> None:
         panel.fill_between(line.amounts, line.means, line.others, **area)
         panel.plot(line.amounts, line.means, **style | {"label": None}, linewidth=0.8)
         return
-    panel.plot(line.amounts, line.means, **style, linewidth=1.5)
+    panel.plot(line.amounts, line.means, **style, linewidth=width)
     if line.deviations is not None:
         edges = line.means - line.deviations, line.means + line.deviations
         panel.fill_between(line.amounts, *edges, alpha=0.2, **area)
 
 
-def _set_ticks(axis: Any) -> None:
+def set_ticks(axis: Any) -> None:
     """Writes the numbers of an axis as 200k and 2M."""
 
     def written(number: float, _: int) -> str:

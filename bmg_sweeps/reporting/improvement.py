@@ -3,10 +3,9 @@
 import numpy as np
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import estimates, intervals, selection
+from bmg_sweeps.analysis import estimates, intervals
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
-from bmg_sweeps.sweep import grid
 
 MAX_ABREAST = 8  # Methods that are all compared with each other.
 
@@ -21,7 +20,10 @@ def table(results: Results, axis: str) -> list[Table]:
     rule, selected = results.sweep.select, results.selections[axis].best
     last = max((s.budget for s in selected), default=None)
     best = [s for s in selected if s.budget == last]
-    matrices = {s.method: _matrix(rule, s) for s in best}
+    matrices = {
+        s.method: estimates.matrix(rule.over, s.points, s.test_values or s.values)
+        for s in best
+    }
     matrices = {m: x for m, x in matrices.items() if x is not None and len(x) > 1}
     if len(matrices) < 2:
         return []
@@ -55,16 +57,3 @@ def _chance(signed: dict[str, np.ndarray], method: str, other: str) -> Cell:
     if signed[method].shape[1] != signed[other].shape[1]:
         return "other tasks"
     return intervals.probability_of_improvement(signed[method], signed[other])
-
-
-def _matrix(rule: grid.Select, score: selection.Score) -> np.ndarray | None:
-    """Arranges runs as [seeds, tasks]; None where some are missing."""
-    values = score.test_values or score.values
-    seeds = sorted({p.values[rule.over[0]] for p in score.points})
-    task_of = [estimates.task(rule.over, p) for p in score.points]
-    tasks = sorted(set(task_of))
-    matrix = np.full((len(seeds), len(tasks)), np.nan)
-    for p, task, value in zip(score.points, task_of, values, strict=True):
-        if value is not None:
-            matrix[seeds.index(p.values[rule.over[0]]), tasks.index(task)] = value
-    return None if np.isnan(matrix).any() else matrix

@@ -5,6 +5,7 @@ forbids it a network. Whatever a user or a record said is text here, never marku
 templates escape it, and so does the script where a chart gives markup a meaning.
 """
 
+import base64
 import dataclasses
 import datetime
 import itertools
@@ -12,7 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bmg_sweeps import formatting
+from bmg_sweeps import formatting, privacy
 from bmg_sweeps.analysis import readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
@@ -25,6 +26,7 @@ from bmg_sweeps.reporting import (
     report,
     side_by_side,
     tables,
+    task_curves,
 )
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import choices, grid
@@ -72,6 +74,7 @@ def page(results: Results, storage: str) -> str:
         facts=_facts(results, statuses, storage),
         warnings=_warnings(chosen, statuses, provenance.notes),
         data=rendering.json_text(data),
+        images=_images(results),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
@@ -79,6 +82,22 @@ def page(results: Results, storage: str) -> str:
         provenance=[_view(t) for t in (provenance, _versions_table(trained))],
         commands=_commands(results, statuses, storage),
     )
+
+
+def _images(results: Results) -> list[dict[str, str]]:
+    """Draws the figures of tasks, each as an image inside the page."""
+    shown = task_curves.figures(results)
+    if not shown:
+        return []
+    from bmg_sweeps.reporting import task_figures  # Loads matplotlib.
+
+    images = []
+    for panel in shown:
+        text = task_figures.draw(results, panel, "svg").decode()
+        data = privacy.scrubbed(text, homes=True).encode()
+        source = f"data:image/svg+xml;base64,{base64.b64encode(data).decode()}"
+        images.append({"title": panel.title, "source": source})
+    return images
 
 
 class _Column(NamedTuple):

@@ -3,7 +3,12 @@
 from bmg_sweeps import formatting
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
-from bmg_sweeps.sweep.display import PublishedBest, PublishedMeasure
+from bmg_sweeps.sweep.display import (
+    PublishedBest,
+    PublishedMeasure,
+    PublishedSummary,
+    PublishedTasks,
+)
 
 PAPER = "paper"  # The scale of a sweep that is as large as in its paper.
 
@@ -59,6 +64,23 @@ def measured(chosen: Chosen, metric: str) -> list[PublishedMeasure]:
     if numbers is None or why_not(chosen):
         return []
     return [one for one in numbers.measures if one.metric == metric]
+
+
+def on_tasks(chosen: Chosen, axis: str, budget: float) -> list[PublishedTasks]:
+    """Returns the published scores of tasks that compare, at a budget of an axis."""
+    numbers = chosen.sweep.published
+    if numbers is None or why_not(chosen):
+        return []
+    return [one for one in numbers.tasks if (one.axis, one.budget) == (axis, budget)]
+
+
+def summaries(chosen: Chosen, axis: str, budget: float) -> list[PublishedSummary]:
+    """Returns the published statistics over tasks that compare, at a budget."""
+    numbers = chosen.sweep.published
+    if numbers is None or why_not(chosen):
+        return []
+    found = numbers.summaries
+    return [one for one in found if (one.axis, one.budget) == (axis, budget)]
 
 
 def is_of(one: PublishedMeasure, sweep: grid.Sweep, values: grid.Values) -> bool:

@@ -17,6 +17,8 @@ from bmg_sweeps.reporting import (
     measures,
     published,
     side_by_side,
+    task_lines,
+    task_tables,
 )
 from bmg_sweeps.reporting.tables import Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
@@ -24,7 +26,9 @@ from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
 MAX_BUDGETS = 12  # Columns of the table of every configuration.
+MAX_TASKS = 6  # Tasks that are named beside a title.
 
+_SHORTENED = " … "
 _WHAT = (Column("what"), Column("value"))
 
 
@@ -47,7 +51,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     Returns:
         The selection for every budget, and for the values of a field; the methods at
         the last one, and every configuration at every budget. With the sweep's own
-        axis are its claims and measures.
+        axis are its tasks, claims and measures.
     """
     about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
@@ -55,6 +59,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     is_first = axis == results.sweep.select.axis
     if not results.selections[axis].refused:
         made += best_tables.by_value(results, axis)
+        made += task_tables.make(results) if is_first else []
         made += claim_table.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
@@ -77,6 +82,7 @@ def keys(chosen: Chosen) -> list[Key]:
         is_first = axis == sweep.select.axis
         found.append(Key(Kind.BEST, axis))
         found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
+        found += task_tables.keys(chosen) if is_first else []
         found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
         found.append(Key(Kind.SCORES, axis))
         found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
@@ -163,6 +169,8 @@ def comma_separated(results: Results) -> str:
         budget, mean and deviation of the metric, number of points (and of seeds and
         tasks, where there are both), whether it is the method's best there, and if so,
         mean and deviation of the test, and what is published of the method's best.
+        Where the sweep names its tasks, a line for each of them follows, which has the
+        task, its score with the deviation, and what is published of it, as well.
     """
     sweep, rule = results.sweep, results.sweep.select
     fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
@@ -171,29 +179,31 @@ def comma_separated(results: Results) -> str:
     has_others = any(others.values())
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(
-        (
-            *("method", "configuration", *fields, "axis", "budget"),
-            *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
-            *((rule.test, "test_deviation") if rule.test else ()),
-            *(_PUBLISHED if has_others else ()),
-        )
-    )
+    names = (*("method", "configuration", *fields, "axis", "budget"),
+             *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
+             *((rule.test, "test_deviation") if rule.test else ()),
+             *(_PUBLISHED if has_others else ()))  # fmt: skip
+    of_tasks = task_lines.names(sweep)
+    writer.writerow((*names, *of_tasks))
     for selected in results.selections.values():
         best = {(s.budget, s.configuration.id): s for s in selected.best}
         for score in selected.scores:
             winner = best.get((score.budget, score.configuration.id))
-            numbers = (score.budget, *dataclasses.astuple(score.estimate))
             tested = winner and winner.test
-            row = (score.method, *_configuration(sweep, score, fields), score.axis)
-            row += (*numbers, len(score.points))
+            head = (score.method, *_configuration(sweep, score, fields))
+            head += (score.axis, score.budget)
+            row = (*head, *dataclasses.astuple(score.estimate), len(score.points))
             row += tuple(len({p.values[field] for p in score.points}) for field in over)
             row += (winner is not None,)
             if rule.test:
                 row += dataclasses.astuple(tested) if tested else ("", "")
             if has_others:
                 row += _published(others[score.axis], score) if winner else ("",) * 3
-            writer.writerow(row)
+            writer.writerow((*row, *("",) * len(of_tasks)))
+            for cells, of_task in task_lines.of(results, score):
+                line = (*head, *cells, winner is not None)
+                blank = ("",) * (len(names) - len(line))
+                writer.writerow((*line, *blank, *of_task))
     return buffer.getvalue()
 
 
@@ -231,7 +241,10 @@ def context(results: Results) -> str:
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)
         shown.append(f"{symbol.text} {'/'.join(values)}")
     stop = formatting.shown_amounts(chosen.stop)
-    runs = [f"{name} {text}" for name, text, _ in averaged_over(chosen)]
+    runs = [
+        f"{name} {text} ({number})" if _SHORTENED in text else f"{name} {text}"
+        for name, text, number in averaged_over(chosen)
+    ]
     parts = [f"scale {chosen.choice.scale}", *shown, *runs]
     return "; ".join([*parts, f"trained to {stop}", *devices])
 
@@ -243,12 +256,16 @@ def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
         chosen: the sweep and its points.
 
     Returns:
-        For each field its name in the plural, its values, and how many they are.
+        For each field its name in the plural, its values, and how many they are. Of
+        many tasks the first and the last stand for all.
     """
-    found = []
+    tasks, found = chosen.sweep.tasks, []
     for field in chosen.sweep.select.over:
         values = sorted({p.values[field] for p in chosen.points})
-        found.append((f"{field}s", formatting.ranges(values), len(values)))
+        text = formatting.ranges(values)
+        if tasks and field == tasks.field and len(values) > MAX_TASKS:
+            text = f"{values[0]}{_SHORTENED}{values[-1]}"
+        found.append((f"{field}s", text, len(values)))
     return found
 
 

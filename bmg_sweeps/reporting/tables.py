@@ -39,6 +39,9 @@ class Kind(enum.StrEnum):
     PROVENANCE = "provenance"
     PUBLISHED = "published"
     SCORES = "scores"
+    TASK_PUBLISHED = "task_published"
+    TASK_SUMMARY = "task_summary"
+    TASKS = "tasks"
     TROUBLE = "trouble"
     VERSIONS = "versions"
     WAITING = "waiting"
@@ -73,7 +76,7 @@ ColumnKind = Literal[
     "described",  # A Described.
     "difference",  # A number that is written with its sign.
     "estimate",  # An Estimate.
-    "interval",  # An Interval in the unit of the metric.
+    "interval",  # An Interval in the unit of the metric, or its estimate alone.
     "probability",  # An Interval of numbers from 0 to 1.
     "printed",  # An Estimate with the digits that it was published with.
     "share",  # A Share.

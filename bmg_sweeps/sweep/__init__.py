@@ -13,11 +13,20 @@ from bmg_sweeps.sweep.display import (
     Published,
     PublishedBest,
     PublishedMeasure,
+    PublishedSummary,
+    PublishedTasks,
     Quantity,
     Symbol,
 )
 from bmg_sweeps.sweep.grid import Method, Scale, Select, Sweep, arm, product, zipped
 from bmg_sweeps.sweep.loading import load_sweep
+from bmg_sweeps.sweep.task_display import (
+    TaskCurves,
+    TaskDifferences,
+    TaskDistribution,
+    Tasks,
+    TaskSummary,
+)
 
 __all__ = [
     "Best",
@@ -28,11 +37,18 @@ __all__ = [
     "Published",
     "PublishedBest",
     "PublishedMeasure",
+    "PublishedSummary",
+    "PublishedTasks",
     "Quantity",
     "Scale",
     "Select",
     "Sweep",
     "Symbol",
+    "TaskCurves",
+    "TaskDifferences",
+    "TaskDistribution",
+    "TaskSummary",
+    "Tasks",
     "arm",
     "load_sweep",
     "product",

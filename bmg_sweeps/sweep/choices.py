@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.sweep import display, grid, loading
+from bmg_sweeps.sweep import display, grid, loading, task_display
 from bmg_sweeps.sweep.point import Point, resolve_all
 from bmg_sweeps.trainer import source
 
@@ -220,6 +220,10 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
     for curve in sweep.curves:
         if isinstance(curve, display.Curve):
             named += [("curves", method) for method in curve.methods or ()]
+        elif isinstance(curve, task_display.Panel):
+            named += [("curves", method) for method in task_display.methods_of(curve)]
+    if sweep.tasks is not None and sweep.tasks.baseline is not None:
+        named.append(("tasks.baseline", sweep.tasks.baseline))
     for part, method_name in named:
         if method_name not in sweep.methods:
             raise errors.UserError(

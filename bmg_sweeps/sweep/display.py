@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bmg_sweeps import formatting
-from bmg_sweeps.sweep import validation
+from bmg_sweeps.sweep import task_display, validation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,9 @@ class Claim:
     more: Quantity | str
     less: Quantity | str
     are_equal: bool = False  # Whether it says that the two do not differ.
+    # Statistic over tasks that is compared: "median", "mean" or "interquartile_mean";
+    # None compares the means of seeds.
+    over_tasks: str | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError where a part of it is not of its type."""
@@ -124,6 +127,8 @@ class Claim:
             validation.require(is_side, name, value, form)
         is_bool = isinstance(self.are_equal, bool)
         validation.require(is_bool, "are_equal", self.are_equal, "a bool")
+        if self.over_tasks is not None:
+            task_display.check_statistic("over_tasks", self.over_tasks)
 
     @property
     def quantities(self) -> tuple[Quantity, Quantity]:
@@ -205,6 +210,34 @@ class PublishedMeasure:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class PublishedTasks:
+    """Published scores of one method on many tasks, to stand beside ours."""
+
+    method: str  # As named in the sweep.
+    axis: str  # Axis of the budget.
+    budget: float
+    scores: Mapping[Any, float]  # By task, in its own unit.
+    normalized: Mapping[Any, float]  # The same on one scale.
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PublishedSummary:
+    """Published statistics over tasks of one method, whether the sweep has it or not.
+
+    They are of normalized scores.
+    """
+
+    method: str
+    axis: str  # Axis of the budget.
+    budget: float
+    median: float | None = None
+    mean: float | None = None
+    interquartile_mean: float | None = None
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Published:
     """Published numbers that stand beside a sweep's own, where the two compare.
 
@@ -213,6 +246,8 @@ class Published:
 
     best: tuple[PublishedBest, ...] = ()
     measures: tuple[PublishedMeasure, ...] = ()
+    tasks: tuple[PublishedTasks, ...] = ()
+    summaries: tuple[PublishedSummary, ...] = ()
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By field.
     scale: str = "paper"
 
@@ -221,5 +256,8 @@ class Published:
         validation.all_of("best", self.best, PublishedBest, "PublishedBest(…)")
         form = "PublishedMeasure(…)"
         validation.all_of("measures", self.measures, PublishedMeasure, form)
+        validation.all_of("tasks", self.tasks, PublishedTasks, "PublishedTasks(…)")
+        form = "PublishedSummary(…)"
+        validation.all_of("summaries", self.summaries, PublishedSummary, form)
         validation.names("values", self.values)
         validation.text("scale", self.scale)

@@ -7,11 +7,12 @@ points are plain values, and trainers, metrics and matching functions go by thei
 import dataclasses
 import itertools
 import math
+import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bmg_sweeps import errors
-from bmg_sweeps.sweep import display, validation
+from bmg_sweeps.sweep import display, task_display, validation
 from bmg_sweeps.trainer.bindings import Values
 
 MAX_POINTS = 100_000  # A scale has no more; the paper's largest grid has 7,250.
@@ -181,13 +182,14 @@ class Sweep:
     select: Select
     methods: Mapping[str, Method]
     curves: tuple[
-        display.Curve | display.Best, ...
+        display.Curve | display.Best | task_display.Panel, ...
     ] = ()  # None is one of the metric that decides.
     measures: tuple[display.Measure, ...] = ()
     claims: tuple[display.Claim, ...] = ()
     # Fields that every table names beside its title, such as the data set.
     shown: Mapping[str, str | display.Symbol] = dataclasses.field(default_factory=dict)
     published: display.Published | None = None  # Numbers of others to compare with.
+    tasks: task_display.Tasks | None = None  # None where there are only seeds.
 
     def __post_init__(self) -> None:
         """Raises ValueError where a part of it is not of its type."""
@@ -206,14 +208,39 @@ class Sweep:
             is_method = isinstance(method, Method)
             form = "Method(values, tuned={…})"
             validation.require(is_method, f"methods[{name!r}]", method, form)
-        form = "Curve(…) or Best(…)"
-        validation.all_of("curves", self.curves, (display.Curve, display.Best), form)
+        form = "Curve(…) or Best(…); TaskCurves(…) and such where there are tasks"
+        kinds = (display.Curve, display.Best, *typing.get_args(task_display.Panel))
+        validation.all_of("curves", self.curves, kinds, form)
         validation.all_of("measures", self.measures, display.Measure, "Measure(…)")
         validation.all_of("claims", self.claims, display.Claim, "Claim(…)")
         display._check_symbols("shown", self.shown)
         is_published = isinstance(self.published, display.Published | None)
         form = "Published(…)"
         validation.require(is_published, "published", self.published, form)
+        is_tasks = isinstance(self.tasks, task_display.Tasks | None)
+        validation.require(is_tasks, "tasks", self.tasks, "Tasks(…)")
+        self._check_tasks()
+
+    def _check_tasks(self) -> None:
+        """Raises ValueError where tasks and the rule of selection do not agree."""
+        rule, tasks = self.select, self.tasks
+        if tasks is not None:
+            is_second = tuple(rule.over)[1:] == (tasks.field,)
+            form = (
+                f"a seed and the field of the tasks, such as ('seed', '{tasks.field}')"
+            )
+            validation.require(is_second, "select.over", rule.over, form)
+            form = "'max', as more of a task's score is better"
+            validation.require(rule.mode == "max", "select.mode", rule.mode, form)
+            return
+        panels = (c for c in self.curves if isinstance(c, task_display.Panel))
+        named = [("curves", type(panel).__name__) for panel in panels]
+        named += [
+            ("claims, over_tasks", c.over_tasks) for c in self.claims if c.over_tasks
+        ]
+        for part, what in named[:1]:
+            form = "a sweep with tasks=Tasks(…) for it"
+            validation.require(False, part, what, form)
 
     @property
     def by(self) -> tuple[str, ...]:

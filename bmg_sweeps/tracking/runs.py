@@ -204,8 +204,8 @@ def _log_tables(opened: Any, content: Content, folder: pathlib.Path | None) -> N
 def _as_wandb(table: Table) -> Any:
     """Makes a W&B table, of numbers where cells are numbers.
 
-    An estimate is two columns, and an interval three. What has no number, such as a
-    reason, stands in the first of them.
+    An estimate is two columns, and an interval three. A text such as a reason, or a
+    number that has no interval, stands in the first of them.
     """
     import wandb
 
@@ -230,9 +230,8 @@ _PARTS = {
 
 def _part(column: tables.Column, cell: tables.Cell, name: str) -> float | str | None:
     """A number, or a text without the name of the user's home."""
-    if isinstance(cell, str):
+    if cell is None or isinstance(cell, str | int | float):
         is_first = name in ("", "mean", "estimate")
-        return privacy.scrubbed(cell) if is_first else None
-    if cell is None or isinstance(cell, int | float):
-        return cell
+        found = privacy.scrubbed(cell) if isinstance(cell, str) else cell
+        return found if is_first else None
     return getattr(cell, name) if name else tables.written(column, cell, True)

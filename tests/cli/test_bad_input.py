@@ -236,6 +236,7 @@ SWEEP = Sweep(
     {more}
 )
 """
+TASKS = "Tasks(field='inner_steps', score='s', normalized='n', baseline='STACX')"
 
 
 def written(*fragments, before="", points="product(seed=(0,))", **parts):
@@ -475,6 +476,42 @@ FILES = {
     ),
     "a panel of the best by a number": written(
         "by = 3", "text", more="curves=(Best(title='t', label='l', axis='a', by=3),)"
+    ),
+    "tasks that are no field of the selection": written(
+        "select.over = ('seed',)",
+        "such as ('seed', 'inner_steps')",
+        before="from bmg_sweeps.sweep import Tasks",
+        more=f"tasks={TASKS},",
+    ),
+    "tasks that are no field of the trainer": written(
+        "no field 'gaem'",
+        "select.over",
+        before="from bmg_sweeps.sweep import Tasks",
+        select=select(more="over=('seed', 'gaem')"),
+        more="tasks=Tasks(field='gaem', score='s', normalized='n'),",
+    ),
+    "a baseline that is no method": written(
+        "tasks.baseline, method 'STACX'",
+        "expected one of: all",
+        before="from bmg_sweeps.sweep import Tasks",
+        select=select(more="over=('seed', 'inner_steps')"),
+        methods='{"all": Method({}, tuned={})}',
+        more=f"tasks={TASKS},",
+    ),
+    "a figure of tasks without any": written(
+        "curves = 'TaskCurves'",
+        "a sweep with tasks=Tasks(…)",
+        before="from bmg_sweeps.sweep import TaskCurves",
+        more="curves=(TaskCurves(title='t', metric='m'),)",
+    ),
+    "bars of a method that is none": written(
+        "curves, method 'BMG'",
+        "expected one of: all",
+        before="from bmg_sweeps.sweep import TaskDifferences, Tasks",
+        select=select(more="over=('seed', 'inner_steps')"),
+        methods='{"all": Method({}, tuned={})}',
+        more="tasks=Tasks(field='inner_steps', score='s', normalized='n'), "
+        "curves=(TaskDifferences(title='t', label='l', more='BMG', less='all'),)",
     ),
     "a measure that is none": written(
         "measures = (3,)", "Measure(…)", more="measures=(3,)"

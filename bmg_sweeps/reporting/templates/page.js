@@ -129,6 +129,10 @@
     };
   }
 
+  function dashOf(dash) {
+    return dash.map((n) => `${n}px`).join(",") || "solid";
+  }
+
   function lineOf(place, [amounts, mean, deviation], isRange) {
     const { color, dash, marker } = styleOf(place);
     const one = data.configurations[place];
@@ -137,7 +141,7 @@
       x: data.amounts[amounts], y: mean, customdata: deviation, type: "scatter",
       mode: "lines+markers", name: plain(`${one.method} ${one.label}`),
       hovertemplate: `%{fullData.name}<br>%{y:,.5~r}${spread} at %{x:,.6~r}<extra></extra>`,
-      line: { color, width: 2, dash: dash.map((n) => `${n}px`).join(",") || "solid" },
+      line: { color, width: 2, dash: dashOf(dash) },
       marker: { color, size: 7, symbol: marker[0], maxdisplayed: 7 },
     };
   }
@@ -147,19 +151,26 @@
     return place === undefined ? GRAY : styleOf(place).color;
   }
 
-  function colorOfBest(method) {
+  // As `styleOf`, by the method's place; a method of others has the gray.
+  function styleOfBest(method) {
     const place = data.methods.indexOf(method);
-    return place < 0 ? GRAY : COLORS[place % COLORS.length];
+    const round = Math.max(0, Math.floor(place / COLORS.length));
+    return {
+      color: place < 0 ? GRAY : COLORS[place % COLORS.length],
+      dash: DASHES[round % DASHES.length],
+      marker: MARKERS[round % MARKERS.length],
+    };
   }
 
   // What the selected configurations of a method attain, with bars over seeds.
   function attainedOf({ method, at, means, deviations }, isByValue) {
-    const color = colorOfBest(method);
+    const { color, dash, marker } = styleOfBest(method);
     return {
       x: at, y: means, type: "scatter", mode: isByValue ? "markers" : "lines+markers",
       name: plain(method),
       hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x}<extra></extra>",
-      line: { color, width: 2 }, marker: { color, size: 7 },
+      line: { color, width: 2, dash: dashOf(dash) },
+      marker: { color, size: 7, symbol: marker[0] },
       error_y: { array: deviations.map((d) => d ?? 0), color, thickness: 1, width: 3 },
     };
   }
@@ -167,7 +178,7 @@
   function drawBest({ plot, below, title }, panel) {
     const traces = [
       ...panel.attained.map((one) => attainedOf(one, panel.is_by_value)),
-      ...panel.published.map((one) => publishedOf(one, colorOfBest(one.method))),
+      ...panel.published.map((one) => publishedOf(one, styleOfBest(one.method).color)),
     ];
     const layout = layoutOf(traces);
     if (panel.is_by_value) layout.xaxis.type = "category";
@@ -238,14 +249,13 @@
     const unique = (list) => [...new Set(list.map((one) => one.method))];
     for (const method of unique(best.flatMap((panel) => panel.attained))) {
       const item = element("li");
-      const style = { color: colorOfBest(method), dash: [], marker: MARKERS[0] };
-      item.append(swatch(style, true), element("b", "", method), " selected");
+      item.append(swatch(styleOfBest(method), true), element("b", "", method), " selected");
       items.push(item);
     }
     const stars = [...axis.panels, ...best].flatMap((panel) => panel.published);
     for (const method of unique(stars)) {
       const item = element("li", "published");
-      const color = best.length ? colorOfBest(method) : colorOfMethod(method);
+      const color = best.length ? styleOfBest(method).color : colorOfMethod(method);
       const style = { color, dash: [], marker: ["star", STAR] };
       item.append(swatch(style, false), `${method}, published`);
       items.push(item);

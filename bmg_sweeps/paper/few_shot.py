@@ -1,7 +1,4 @@
-"""The paper's numbers, and those of others it is compared with, as data.
-
-For comparison only: sweeps name what stands beside them, and nothing else reads it.
-"""
+"""Published numbers of few-shot classification: Tables 5 to 8."""
 
 from bmg_sweeps.sweep.display import Published, PublishedBest, PublishedMeasure
 
@@ -105,19 +102,10 @@ TABLE_6 = (
     (5, 10, None, ((0.05, 0.004), (0.003, 3e-5), (0.18, 0.02))),
 )  # fmt: skip
 
-_LUKETINA = "Luketina et al. (2022), Table 1; 10 seeds"
 _PAPER = "Flennerhag et al. (2022), Table"
 _SYMBOLS = {"BMG": ("β", "K", "L", "μ"), "MAML": ("β", "K", "FOMAML", "ANIL")}
 # What points need for few-shot numbers to be about the same thing.
 _MINI_IMAGENET = {"data_set": "mini_imagenet", "num_ways": 5, "num_shots": 5}
-
-
-def _at_10m(
-    method: str, mean: float, deviation: float | None, source: str = _LUKETINA
-) -> PublishedBest:
-    return PublishedBest(
-        method=method, budget=10e6, mean=mean, deviation=deviation, source=source
-    )
 
 
 def _best(rows, axis: str, unit: int, source: str) -> tuple[PublishedBest, ...]:
@@ -160,25 +148,6 @@ def _measures(
     )
 
 
-# Total reward after 10M environment steps. The authors' later study of the same setting
-# ("reward context"); the paper's own curves are not in its text.
-TWO_COLORS_TOTAL_REWARD = Published(
-    best=(
-        _at_10m("fixed", 1.24e6, 0.09e6),
-        _at_10m("MG + entropy", 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
-        _at_10m("BMG", 1.74e6, 0.03e6),
-        _at_10m("optimal policy", 2.79e6, None, "value iteration"),
-        _at_10m("random policy", -0.386e6, None, "value iteration"),
-    )
-)
-# There with λ = 0.9, 100 rewards as input, and two layers of 128 in the meta-net.
-TWO_COLORS_Q_LAMBDA = Published(
-    best=(
-        _at_10m("fixed, λ=0.9", 0.58e6, 0.07e6),
-        _at_10m("BMG, λ=0.9", 1.93e6, 0.03e6),
-        _at_10m("optimal policy", 2.79e6, None, "value iteration"),
-    )
-)
 FEW_SHOT_ACCURACY = Published(
     best=(
         *_best(TABLE_7, "meta_updates", 1000, f"{_PAPER} 7; 3 seeds"),

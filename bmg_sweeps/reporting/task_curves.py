@@ -1,0 +1,177 @@
+"""What figures of tasks show: curves of each, statistics over them, differences."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from bmg_sweeps.analysis import across_tasks, intervals, selection
+from bmg_sweeps.analysis.across_tasks import OnTasks
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.reporting import curves, published
+from bmg_sweeps.reporting.curves import Attained, Line
+from bmg_sweeps.sweep import task_display
+from bmg_sweeps.sweep.choices import Chosen
+from bmg_sweeps.sweep.display import PublishedTasks
+
+MAX_AMOUNTS = 50  # Of a statistic over tasks, which is drawn with its deviations.
+MAX_SMALL = 120  # Of a line in a small panel.
+
+
+def figures(results: Results) -> tuple[task_display.Figure, ...]:
+    """Returns the panels that are images of their own; none where none can be made."""
+    if results.sweep.tasks is None or results.first.refused:
+        return ()
+    shown = results.sweep.curves
+    return tuple(c for c in shown if isinstance(c, task_display.Figure))
+
+
+def by_task(
+    results: Results, panel: task_display.TaskCurves
+) -> Iterator[tuple[Any, dict[str, Line]]]:
+    """Reads a column of every method, task by task.
+
+    Args:
+        results: of the sweep.
+        panel: says which column and methods.
+
+    Yields:
+        Each task, and by method the line over the sweep's first axis.
+    """
+    axis, over = results.first.axis, results.sweep.select.over
+    shown = _shown(results, panel)
+    stop = results.chosen.stop.get(axis, np.inf)
+    for task in across_tasks.tasks_of(results):
+        lines = {}
+        for one in shown:
+            place = one.of(task)
+            if place is None:
+                continue
+            members = one.members[place]
+            amounts, values = curves.curve(
+                members, axis, panel.metric, (0.0, stop), MAX_SMALL
+            )
+            if len(amounts):
+                lines[one.method] = Line(
+                    amounts, *curves.over_seeds(over, members, values)
+                )
+        yield task, lines
+
+
+def summary(results: Results, panel: task_display.TaskSummary) -> list[Attained]:
+    """Sums normalized scores up over tasks, at amounts of training.
+
+    Args:
+        results: of the sweep.
+        panel: says which statistic and methods.
+
+    Returns:
+        For each method the statistic, and its deviation over seeds: that of the
+        statistic of each seed's scores.
+    """
+    if results.sweep.tasks is None or results.first.refused:
+        return []
+    metric, made = results.sweep.tasks.normalized, []
+    stop = results.chosen.stop.get(results.first.axis, np.inf)
+    for one in _shown(results, panel):
+        runs = [run for members in one.members for run in members]
+        amounts, values = curves.curve(
+            runs, results.first.axis, metric, (0.0, stop), MAX_AMOUNTS
+        )
+        shape = (len(one.tasks), len(one.seeds), len(amounts))
+        scores = np.moveaxis(values.reshape(shape), 0, 1)  # [N, M, T].
+        means, deviations = [], []
+        for i in range(len(amounts)):
+            now = scores[..., i]
+            means.append(intervals.point_over_tasks(panel.statistic, now))
+            apart = [
+                intervals.point_over_tasks(panel.statistic, seed[np.newaxis])
+                for seed in now
+            ]
+            deviations.append(float(np.std(apart, ddof=1)) if len(apart) > 1 else None)
+        made.append(Attained(one.method, amounts.tolist(), means, deviations))
+    return made
+
+
+def published_points(
+    chosen: Chosen, panel: task_display.TaskSummary
+) -> list[tuple[str, float, float]]:
+    """Returns the published statistics that a panel has a place for.
+
+    Returns:
+        Method, budget and number: of the published tasks, or as printed where there are
+        none.
+    """
+    rule = chosen.sweep.select
+    last = selection.last_budget(chosen, rule.axis)
+    found = {
+        one.method: _of_published(panel.statistic, one)
+        for one in published.on_tasks(chosen, rule.axis, last)
+    }
+    for one in published.summaries(chosen, rule.axis, last):
+        number = getattr(one, panel.statistic)
+        if number is not None:
+            found.setdefault(one.method, number)
+    return [(method, last, number) for method, number in found.items()]
+
+
+def _of_published(statistic: str, one: PublishedTasks) -> float:
+    scores = np.array([[*one.normalized.values()]])
+    return intervals.point_over_tasks(statistic, scores)
+
+
+def differences(
+    results: Results, panel: task_display.TaskDifferences
+) -> list[tuple[Any, float]]:
+    """Compares two methods task by task, by the means of their normalized scores.
+
+    Args:
+        results: of the sweep.
+        panel: says which methods.
+
+    Returns:
+        The tasks that both have, with more − less, largest first.
+    """
+    found = {one.method: one.means() for one in _shown(results, panel)}
+    more, less = found.get(panel.more, {}), found.get(panel.less, {})
+    common = [(task, more[task] - less[task]) for task in more if task in less]
+    return sorted(common, key=lambda pair: -pair[1])
+
+
+def distribution(
+    results: Results, panel: task_display.TaskDistribution
+) -> dict[str, np.ndarray]:
+    """Collects the normalized scores of all runs on all tasks, by method.
+
+    Args:
+        results: of the sweep.
+        panel: says which methods, and whether the scores of each task are less their
+            mean, and by their deviation, over the runs of all these methods.
+
+    Returns:
+        Arrays [N M]. Where they are standardized, scores that are all the same are 0.
+    """
+    shown = _shown(results, panel)
+    if not panel.is_standardized:
+        return {one.method: one.normalized.ravel() for one in shown}
+    runs: dict[Any, list[float]] = {}
+    for one in shown:
+        for task, column in zip(one.tasks, one.normalized.T, strict=True):
+            runs.setdefault(task, []).extend(column)
+    scale = {task: (np.mean(x), np.std(x) or 1.0) for task, x in runs.items()}
+    return {one.method: _standardized(one, scale).ravel() for one in shown}
+
+
+def _standardized(one: OnTasks, scale: Mapping[Any, tuple[Any, Any]]) -> np.ndarray:
+    means, deviations = np.transpose([scale[task] for task in one.tasks])
+    return (one.normalized - means) / deviations
+
+
+def _shown(results: Results, panel: task_display.Panel) -> list[OnTasks]:
+    """The methods of a panel that have any task."""
+    methods = task_display.methods_of(panel)
+    return [
+        one
+        for one in across_tasks.read(results)
+        if one.tasks and (not methods or one.method in methods)
+    ]

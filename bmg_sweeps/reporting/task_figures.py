@@ -1,0 +1,170 @@
+"""Figures of a sweep's tasks, each an image of its own: PNG files; in a page, SVG."""
+
+import io
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib import pyplot, ticker
+
+from bmg_sweeps import formatting
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.reporting import figures, task_curves
+from bmg_sweeps.sweep import task_display
+
+MAX_COLUMNS = 8  # Of small panels.
+FEW = 6  # Tasks whose panels are larger.
+_LINEAR = 1.0  # Differences up to this are on a linear scale, and others on a log one.
+_STYLE = {
+    "svg.fonttype": "none",  # Text stays text.
+    "svg.hashsalt": "bmg_sweeps",  # Else names inside differ each time.
+    "text.parse_math": False,  # Names of methods are text.
+}
+
+
+def draw(results: Results, panel: task_display.Figure, form: str) -> bytes:
+    """Draws one of a sweep's figures of tasks.
+
+    Args:
+        results: of the sweep.
+        panel: of its `curves`.
+        form: "png" or "svg".
+
+    Returns:
+        The file; an SVG has no title, which its page writes.
+    """
+    title = panel.title if form == "png" else ""
+    with pyplot.rc_context(_STYLE):
+        if isinstance(panel, task_display.TaskCurves):
+            figure = _curves(results, panel, title)
+        elif isinstance(panel, task_display.TaskDifferences):
+            figure = _differences(results, panel, title)
+        else:
+            figure = _distribution(results, panel, title)
+        buffer = io.BytesIO()
+        metadata = {"Date": None} if form == "svg" else {}
+        figure.savefig(buffer, format=form, dpi=120, metadata=metadata)
+        pyplot.close(figure)
+    return buffer.getvalue()
+
+
+def file_names(panels: tuple[task_display.Figure, ...]) -> list[str]:
+    """Names the files of figures by what they show: "1-task-curves"."""
+    kinds = [type(panel).__name__ for panel in panels]
+    words = [re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower() for kind in kinds]
+    return [f"{i}-{word}" for i, word in enumerate(words, start=1)]
+
+
+def _styles(results: Results) -> Mapping[str, dict[str, Any]]:
+    """The style of each method, the same in every figure."""
+    cycle = itertools.cycle(figures.STYLES)
+    return dict(zip((*results.sweep.methods, "other"), cycle, strict=False))
+
+
+def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any:
+    """Draws small panels, a task in each, all over the same range of training."""
+    by_task = list(task_curves.by_task(results, panel))
+    is_few = len(by_task) <= FEW
+    columns = min(len(by_task), 3 if is_few else MAX_COLUMNS)
+    rows = -(-len(by_task) // columns)
+    width, height = (5.0, 3.6) if is_few else (2.0, 1.5)
+    size = (max(width * columns, 7.0), height * rows + 1.2)
+    figure, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
+    font, styles = (9 if is_few else 6.5), _styles(results)
+    for axes, (task, lines) in zip(grid.flat, by_task, strict=False):
+        for method, line in lines.items():
+            style = styles[method] | {"label": method}
+            figures.draw_line(axes, line, style, width=1.5 if is_few else 0.9)
+        _set_small(axes, formatting.short(task), font)
+    for axes in grid.flat[len(by_task) :]:
+        axes.remove()
+    over = f"over {results.first.axis}"
+    figure.suptitle(
+        f"{title}, {over}" if title else over, fontsize=10, y=1 - 0.08 / size[1]
+    )
+    _add_legend(figure, grid.flat[: len(by_task)], styles)
+    figure.subplots_adjust(
+        left=0.5 / size[0], right=1 - 0.15 / size[0], wspace=0.35 if is_few else 0.3,
+        bottom=0.3 / size[1], top=1 - 0.75 / size[1], hspace=0.3,
+    )  # fmt: skip
+    return figure
+
+
+def _set_small(axes: Any, title: str, font: float) -> None:
+    axes.set_title(title, fontsize=font + 0.5, pad=2)
+    axes.tick_params(labelsize=font, length=2, pad=1.5)
+    axes.grid(alpha=0.3)
+    for one in (axes.xaxis, axes.yaxis):
+        one.set_major_locator(ticker.MaxNLocator(3))
+        figures.set_ticks(one)
+    if not axes.has_data():
+        axes.set(xticks=[], yticks=[])
+        axes.text(0.5, 0.5, "no rows", ha="center", va="center", fontsize=font,
+                  transform=axes.transAxes)  # fmt: skip
+
+
+def _add_legend(figure: Any, panels: Any, styles: Mapping[str, Any]) -> None:
+    """Names each method once, below the title."""
+    found = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        found.update(zip(labels, handles, strict=True))
+    names = [method for method in styles if method in found]
+    if names:
+        top = 1 - 0.25 / figure.get_size_inches()[1]
+        figure.legend(
+            [found[name] for name in names], names, loc="upper center", fontsize=8,
+            bbox_to_anchor=(0.5, top), ncols=min(len(names), 8), frameon=False,
+        )  # fmt: skip
+
+
+def _differences(
+    results: Results, panel: task_display.TaskDifferences, title: str
+) -> Any:
+    """Draws a bar for each task, the largest first."""
+    pairs = task_curves.differences(results, panel)
+    names = [formatting.short(task) for task, _ in pairs]
+    values = [difference for _, difference in pairs]
+    figure, axes = pyplot.subplots(figsize=(max(5.0, 0.24 * len(pairs) + 1.5), 4.5))
+    colors = [figures.COLORS[0 if value > 0 else 4] for value in values]
+    axes.bar(range(len(pairs)), values, color=colors, width=0.8)
+    if any(abs(value) > _LINEAR for value in values):
+        axes.set_yscale("symlog", linthresh=_LINEAR)
+    figures.set_ticks(axes.yaxis)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(pairs)), names, rotation=90, fontsize=8)
+    axes.margins(x=0.01)
+    axes.set_ylabel(f"{panel.label}: {panel.more} − {panel.less}", fontsize=9)
+    axes.grid(axis="y", alpha=0.3)
+    ahead = sum(value > 0 for value in values)
+    note = f"{panel.more} has more on {ahead} of {len(pairs)}"
+    axes.set_title(f"{title} ({note})" if title else note, fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+def _distribution(
+    results: Results, panel: task_display.TaskDistribution, title: str
+) -> Any:
+    """Draws median, quartiles, and 5 and 95 % of the scores of each method."""
+    found, styles = task_curves.distribution(results, panel), _styles(results)
+    figure, axes = pyplot.subplots(figsize=(max(7.0, 1.1 * len(found) + 1.5), 4.5))
+    if found:
+        boxes = axes.boxplot(
+            list(found.values()), whis=(5, 95), showfliers=False, patch_artist=True,
+            medianprops={"color": "black"}, widths=0.6,
+        )  # fmt: skip
+        for box, method in zip(boxes["boxes"], found, strict=True):
+            box.set(facecolor=styles[method]["color"], alpha=0.7)
+        axes.set_xticks(range(1, len(found) + 1), list(found), fontsize=8)
+        low, high = axes.get_ylim()
+        if not panel.is_standardized and max(-low, high) > 10 * _LINEAR:
+            axes.set_yscale("symlog", linthresh=_LINEAR)
+            axes.autoscale(axis="y")
+    figures.set_ticks(axes.yaxis)
+    axes.set_ylabel(panel.label, fontsize=9)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_title(title, fontsize=10)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,26 @@
+"""A report leaves its figures in the storage: one file, and one of each of tasks."""
+
+import dataclasses
+
+import toy_tasks
+
+from bmg_sweeps.cli import viewing
+
+
+def test_figures_of_tasks_are_files_of_their_own(storage):
+    loaded = toy_tasks.load(toy_tasks.record(storage))
+    expected = [
+        "toy-mine.png",
+        "toy-mine-1-task-differences.png",
+        "toy-mine-2-task-distribution.png",
+        "toy-mine-3-task-curves.png",
+    ]
+    assert viewing._draw(storage, loaded) == expected
+    for name in expected:
+        assert storage.read("reports", name).startswith(b"\x89PNG")
+
+
+def test_a_sweep_without_tasks_has_one_file(storage):
+    sweep = dataclasses.replace(toy_tasks.SWEEP, tasks=None, curves=(), claims=())
+    loaded = toy_tasks.load(toy_tasks.record(storage), sweep)
+    assert viewing._draw(storage, loaded) == ["toy-mine.png"]

@@ -1,0 +1,157 @@
+"""Figures of tasks show the numbers of `toy_tasks`, in files and in a page."""
+
+import base64
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import toy_tasks
+
+from bmg_sweeps.reporting import charts, figures, page, task_curves, task_figures
+
+
+@pytest.fixture
+def results(storage):
+    return toy_tasks.load(toy_tasks.record(storage), scale="paper")
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are drawn, in order."""
+    figures_drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", figures_drawn.append)
+    return figures_drawn
+
+
+def test_the_median_over_tasks_is_drawn_over_training(results):
+    """At half the training all is half; the seeds of A have medians 1 and 3."""
+    a, b = task_curves.summary(results, toy_tasks.MEDIANS)
+    assert (a.method, a.at, a.means) == ("A", [50, 100], [1, 2])
+    assert a.deviations == pytest.approx([2**0.5 / 2, 2**0.5])
+    assert (b.means, b.deviations) == ([1, 2], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("statistic", "expected"), [("mean", 17 / 6), ("interquartile_mean", 2.5)]
+)
+def test_other_statistics_are_drawn_by_name(results, statistic, expected):
+    panel = dataclasses.replace(toy_tasks.MEDIANS, statistic=statistic, methods=("A",))
+    (a,) = task_curves.summary(results, panel)
+    assert a.means[-1] == pytest.approx(expected)
+
+
+def test_published_statistics_have_a_place_in_the_panel(results):
+    """A's is computed of its tasks, not the text's 5; C has none but the printed."""
+    found = task_curves.published_points(results.chosen, toy_tasks.MEDIANS)
+    assert found == [("A", 100, 4), ("C", 100, 8)]
+
+
+def test_differences_are_sorted(results):
+    """2 − 2, 6 − 1 and ½ − 2."""
+    found = task_curves.differences(results, toy_tasks.DIFFERENCES)
+    assert found == [("y", 5), ("x", 0), ("z", -1.5)]
+
+
+def test_a_distribution_is_of_all_runs(results):
+    found = task_curves.distribution(results, toy_tasks.SCORES)
+    assert sorted(found["A"]) == [0, 1, 1, 3, 5, 7]
+    assert sorted(found["B"]) == [1, 1, 2, 2, 2, 2]
+
+
+def test_a_standardized_distribution_is_by_task(results):
+    """On x the runs are 1, 3, 2, 2: mean 2, deviation √½."""
+    panel = dataclasses.replace(toy_tasks.SCORES, is_standardized=True)
+    found = task_curves.distribution(results, panel)
+    assert found["A"].reshape(2, 3)[:, 0] == pytest.approx([-(2**0.5), 2**0.5])
+    assert np.concatenate([*found.values()]).mean() == pytest.approx(0)
+
+
+def test_each_task_has_lines_of_both_methods(results):
+    found = dict(task_curves.by_task(results, toy_tasks.CURVES))
+    assert list(found) == ["x", "y", "z"]
+    line = found["y"]["A"]
+    assert (line.amounts.tolist(), line.means.tolist()) == ([50, 100], [30, 60])
+    assert line.deviations == pytest.approx(np.array([50**0.5, 200**0.5]))
+
+
+def test_a_missing_task_has_no_line(storage):
+    toy_tasks.record(storage, without=[("a", 1, "z")])
+    found = dict(task_curves.by_task(toy_tasks.load(storage), toy_tasks.CURVES))
+    assert list(found["z"]) == ["B"]
+
+
+@pytest.mark.parametrize("panel", task_curves_panels := toy_tasks.SWEEP.curves[1:])
+def test_figures_are_files_of_their_form(results, panel):
+    """The same each time, so that a page is."""
+    assert task_figures.draw(results, panel, "png").startswith(b"\x89PNG")
+    svg = task_figures.draw(results, panel, "svg")
+    assert svg.startswith(b"<?xml")
+    assert svg == task_figures.draw(results, panel, "svg")
+
+
+@pytest.mark.parametrize("panel", task_curves_panels)
+def test_figures_of_nothing_are_drawn(storage, panel):
+    """Before the first point has trained."""
+    assert task_figures.draw(toy_tasks.load(storage), panel, "png")
+
+
+def test_bars_are_the_differences(results, drawn):
+    task_figures.draw(results, toy_tasks.DIFFERENCES, "png")
+    (axes,) = drawn[0].axes
+    assert [bar.get_height() for bar in axes.patches] == [5, 0, -1.5]
+    assert axes.get_title() == "A and B (A has more on 1 of 3)"
+
+
+def test_a_title_with_dollars_is_text(results, drawn):
+    """Matplotlib would read it as mathematics, and fail."""
+    panel = dataclasses.replace(toy_tasks.DIFFERENCES, title=r"$\frac{$")
+    task_figures.draw(results, panel, "png")
+    assert drawn[0].axes[0].get_title().startswith(r"$\frac{$")
+
+
+def test_small_panels_share_a_legend(results, drawn):
+    task_figures.draw(results, toy_tasks.CURVES, "png")
+    (figure,) = drawn
+    assert [axes.get_title() for axes in figure.axes] == ["x", "y", "z"]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["A", "B"]
+
+
+def test_the_figure_has_the_median_and_its_published_stars(results, drawn):
+    """The panels that are images of their own are not in it."""
+    figures.draw(results)
+    (axes,) = drawn[0].axes
+    lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+    assert list(lines["A"]) == [1, 2]
+    stars = [line for line in axes.get_lines() if line.get_marker() == "*"]
+    assert [list(star.get_ydata()) for star in stars] == [[4], [8]]
+
+
+def test_the_charts_have_the_same_median(results):
+    (panel,) = charts.data(results)["panels"]
+    assert panel["below"] == "env_steps"
+    assert panel["attained"][0] == {
+        "method": "A", "at": [50, 100], "means": [1, 2], "deviations": [0.707, 1.41]
+    }  # fmt: skip
+    assert [(one["method"], one["mean"]) for one in panel["published"]] == [
+        ("A", 4), ("C", 8)
+    ]  # fmt: skip
+
+
+def test_a_page_has_an_image_of_each_figure(results):
+    text = page.page(results, "runs")
+    images = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)"', text)
+    assert [alt.partition(";")[0] for _, alt in images] == ["A and B", "All", "Each"]
+    assert b"<svg" in base64.b64decode(images[0][0])
+
+
+def test_a_page_without_tasks_has_no_image(storage):
+    sweep = dataclasses.replace(toy_tasks.SWEEP, tasks=None, curves=(), claims=())
+    text = page.page(toy_tasks.load(toy_tasks.record(storage), sweep), "runs")
+    assert "<img" not in text
+
+
+def test_files_are_named_by_what_they_show(results):
+    names = task_figures.file_names(task_curves.figures(results))
+    assert names == ["1-task-differences", "2-task-distribution", "3-task-curves"]
