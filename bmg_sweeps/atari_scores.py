@@ -1,5 +1,8 @@
-"""Scores of random play and of a human on 57 Atari games.
+"""The 57 Atari games, and what random play and a human score in each.
 
+    human-normalized score = (score − random) / (human − random)
+
+Scores are of an episode of at most 108,000 frames that begins with up to 30 no-ops.
 Plain data, which both the environments and the reports read.
 """
 

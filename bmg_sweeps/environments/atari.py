@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from ale_py import roms, vector_env
 
-from bmg_sweeps.environments import atari_scores
+from bmg_sweeps import atari_scores
 
 GAMES = tuple(atari_scores.SCORES)
 MAX_ACTIONS = 18  # Of the joystick; a game's own actions are the first of so many.

@@ -18,7 +18,16 @@ from bmg_sweeps.sweep.display import (
     Quantity,
     Symbol,
 )
-from bmg_sweeps.sweep.grid import Method, Scale, Select, Sweep, arm, product, zipped
+from bmg_sweeps.sweep.grid import (
+    Method,
+    Scale,
+    Select,
+    Sweep,
+    arm,
+    arms,
+    product,
+    zipped,
+)
 from bmg_sweeps.sweep.loading import load_sweep
 from bmg_sweeps.sweep.task_display import (
     TaskCurves,
@@ -50,6 +59,7 @@ __all__ = [
     "TaskSummary",
     "Tasks",
     "arm",
+    "arms",
     "load_sweep",
     "product",
     "zipped",

@@ -62,6 +62,25 @@ def arm(values: Values, **axes: Iterable[Any]) -> tuple[Values, ...]:
     return tuple(values | point for point in product(**axes))
 
 
+def arms(methods: Iterable[Values], **axes: Iterable[Any]) -> tuple[Values, ...]:
+    """Combines the values of each of several methods with every one of the axes.
+
+    >>> arms([{"update_kind": "maml"}, {"update_kind": "bmg"}], seed=range(2))[2]
+    {'update_kind': 'bmg', 'seed': 0}
+
+    Args:
+        methods: values of each arm.
+        **axes: values by field name, as for `product`.
+
+    Returns:
+        One dict for each method and combination; a method's are together.
+
+    Raises:
+        TypeError, ValueError: as `product`.
+    """
+    return tuple(point for values in methods for point in arm(values, **axes))
+
+
 def zipped(**axes: Iterable[Any]) -> tuple[Values, ...]:
     """Pairs the values of the axes: the first with the first, and so on.
 
@@ -96,9 +115,14 @@ class Scale:
     stop: Mapping[str, float]  # Amounts by axis of progress; all must be reached.
     # In place of the budgets of `select`, if any.
     budgets: Mapping[str, int | tuple[float, ...]] | None = None
+    # Values that all points have which do not say another.
+    values: Values = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises ValueError where a value would not survive being written as gin."""
+        validation.names("values", self.values)
+        for field, value in self.values.items():
+            validation.literal(field, value)
         rows = self.points
         validation.require(isinstance(rows, tuple | list), "points", rows, _ROWS)
         validation.require(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from ale_py import roms
 
-from bmg_sweeps.environments import atari, atari_scores
+from bmg_sweeps import atari_scores
+from bmg_sweeps.environments import atari
 
 SEED = (0, 1)
 SMALL = atari.Settings(

@@ -1,0 +1,59 @@
+"""Figure 16: a longer target (L) against more updates to differentiate through (K).
+
+Both make their further updates on replay of their own. Claim: L = 4 raises the score;
+K = 2 lowers it, of STACX and of BMG. The paper's games are not in its text.
+"""
+
+import dataclasses
+
+from bmg_sweeps.sweep import Claim, Method, TaskCurves, TaskSummary, arms, load_sweep
+
+TABLE_9 = load_sweep("table_9")
+DEFAULT = {
+    name.removeprefix("BMG "): TABLE_9.methods[name].values | {"inner_steps": 1}
+    for name in ("STACX", "BMG KL", "BMG KL&V")
+}
+AGENTS = {
+    **{f"{name}, D": values for name, values in DEFAULT.items()},
+    **{f"{name}, K=2": values | {"inner_steps": 2} for name, values in DEFAULT.items()},
+    "KL&V, L=4": TABLE_9.methods["BMG KL&V, L=4"].values,
+}
+GAMES = ("ms_pacman", "assault", "asteroids", "jamesbond", "star_gunner")  # Our choice.
+MINATAR = ("minatar_breakout", "minatar_space_invaders")
+SMOKE = ("KL&V, D", "KL&V, K=2", "KL&V, L=4")
+POINTS = {
+    "smoke": arms([AGENTS[n] for n in SMOKE], game=MINATAR[:1], seed=range(2)),
+    "lite": arms(AGENTS.values(), game=MINATAR, seed=range(5)),
+    "paper": arms(AGENTS.values(), game=GAMES, seed=range(3)),
+}
+
+SWEEP = dataclasses.replace(
+    TABLE_9,
+    title="Atari: L against K",
+    scales={
+        name: dataclasses.replace(scale, points=POINTS[name])
+        for name, scale in TABLE_9.scales.items()
+    },
+    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
+    curves=(
+        TaskSummary(title="Median over games", label="normalized score"),
+        TaskCurves(title="Score", metric="score"),
+    ),
+    claims=(
+        *(
+            Claim(
+                text=f"{name} scores more with K = 1 than with K = 2",
+                more=f"{name}, D",
+                less=f"{name}, K=2",
+            )
+            for name in DEFAULT
+        ),
+        Claim(
+            text="KL&V scores more with L = 4 than with K = 2",
+            more="KL&V, L=4",
+            less="KL&V, K=2",
+        ),
+    ),
+    tasks=dataclasses.replace(TABLE_9.tasks, baseline="KL&V, D"),
+    published=None,
+)

@@ -1,0 +1,45 @@
+"""Figure 18: what the agent goes on from after a meta-update of BMG with L = 1.
+
+"NS" makes its update again under the new meta-parameters; "DB" goes on from the target.
+Claim: NS is on par with the default, and DB fails completely. The paper's games are not
+in its text.
+"""
+
+import dataclasses
+
+from bmg_sweeps.sweep import Claim, Method, TaskCurves, TaskSummary, arms, load_sweep
+
+TABLE_9 = load_sweep("table_9")
+DEFAULT = TABLE_9.methods["BMG KL&V"].values
+AGENTS = {
+    "default": DEFAULT | {"next_params": "learned"},
+    "NS": DEFAULT | {"next_params": "recomputed"},
+    "DB": DEFAULT | {"next_params": "bootstrapped"},
+}
+GAMES = ("ms_pacman", "assault", "asteroids", "jamesbond", "star_gunner")  # Our choice.
+MINATAR = ("minatar_breakout", "minatar_space_invaders")
+POINTS = {
+    "smoke": arms(AGENTS.values(), game=MINATAR[:1], seed=range(2)),
+    "lite": arms(AGENTS.values(), game=MINATAR, seed=range(5)),
+    "paper": arms(AGENTS.values(), game=GAMES, seed=range(3)),
+}
+
+SWEEP = dataclasses.replace(
+    TABLE_9,
+    title="Atari: what the agent goes on from",
+    scales={
+        name: dataclasses.replace(scale, points=POINTS[name])
+        for name, scale in TABLE_9.scales.items()
+    },
+    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
+    curves=(
+        TaskSummary(title="Median over games", label="normalized score"),
+        TaskCurves(title="Score", metric="score"),
+    ),
+    claims=(
+        Claim(text="NS is on par", more="NS", less="default", are_equal=True),
+        Claim(text="DB scores less", more="default", less="DB"),
+    ),
+    tasks=dataclasses.replace(TABLE_9.tasks, baseline="default"),
+    published=None,
+)
