@@ -1,10 +1,12 @@
 """Networks, as haiku transforms without state or randomness."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 
 def mlp(
@@ -31,6 +33,107 @@ def mlp(
             )(inputs)
         )
     )
+
+
+def heads(
+    num_heads: int, hidden_sizes: Sequence[int], output_size: int
+) -> hk.Transformed:
+    """Builds independent networks of one shape, `mlp`, computed together.
+
+    Args:
+        num_heads: H.
+        hidden_sizes: units of each hidden layer.
+        output_size: O, units of the last layer.
+
+    Returns:
+        A pair of pure functions: `init(key, features)` gives the parameters of `mlp`
+        with [H, ...] in each leaf, and `apply(params, features)` maps features [..., D]
+        to outputs [..., H, O]. A slice of the parameters makes for as many heads.
+    """
+    network = mlp(hidden_sizes, output_size)
+
+    def init(key, features):
+        return jax.vmap(network.init, (0, None))(
+            jax.random.split(key, num_heads), features
+        )
+
+    def apply(params, features):
+        return jax.vmap(network.apply, (0, None), -2)(params, features)
+
+    return hk.Transformed(init, apply)
+
+
+def residual(
+    channels: Sequence[int],
+    num_blocks: int,
+    feature_size: int,
+    dtype: DTypeLike,
+    is_rematerialized: bool,
+) -> hk.Transformed:
+    """Builds the deep network of IMPALA, without its recurrent core and heads.
+
+    A section has a 3×3 convolution, 3×3 max-pooling with strides of 2, and residual
+    blocks x + c₂(relu(c₁(relu(x)))) of two 3×3 convolutions. Zeros surround images. A
+    linear layer with a ReLU before and behind makes the features.
+
+    Source: Espeholt et al. (2018), Fig. 3; sizes in Flennerhag et al. (2022), Table 2.
+
+    Args:
+        channels: of each section, which halves height and width, rounding up.
+        num_blocks: residual blocks in each section.
+        feature_size: units of the linear layer.
+        dtype: to compute in, such as bfloat16; parameters and outputs are float32, or
+            what is wider.
+        is_rematerialized: whether derivatives compute the insides of each section
+            again, and keep only what is between sections. The numbers are the same.
+
+    Returns:
+        A pair of pure functions: `init(key, images)` and `apply(params, images)`, with
+        images [..., H, W, C] of about unit scale and features [..., feature_size].
+        Weights start as haiku's default, as those of `mlp`; biases at 0.
+    """
+    stored = jnp.promote_types(dtype, jnp.float32)
+
+    def forward(images: jax.Array) -> jax.Array:
+        leading, shape = images.shape[:-3], images.shape[-3:]
+        features = images.reshape(-1, *shape).astype(dtype)
+        for i, num_channels in enumerate(channels):
+            section = functools.partial(
+                _section, num_channels=num_channels, num_blocks=num_blocks
+            )
+            section = hk.remat(section) if is_rematerialized else section
+            with hk.experimental.name_scope(f"section_{i}"):
+                features = section(features)
+        flat = jax.nn.relu(features).reshape(features.shape[0], -1)
+        features = jax.nn.relu(hk.Linear(feature_size)(flat))
+        return features.reshape(*leading, feature_size).astype(stored)
+
+    def mixed_precision(images: jax.Array) -> jax.Array:
+        def create(next_creator, shape, _, init, context):
+            del context
+            return next_creator(shape, stored, init)
+
+        def get(next_getter, value, context):
+            del context
+            return next_getter(value.astype(dtype))
+
+        with hk.custom_creator(create), hk.custom_getter(get):
+            return forward(images)
+
+    return hk.without_apply_rng(hk.transform(mixed_precision))
+
+
+def _section(features: jax.Array, num_channels: int, num_blocks: int) -> jax.Array:
+    """One section of `residual`."""
+    features = hk.Conv2D(num_channels, 3, name="conv")(features)
+    features = hk.max_pool(features, (3, 3, 1), (2, 2, 1), "SAME")
+    for i in range(num_blocks):
+        inner = features
+        for j in range(2):
+            conv = hk.Conv2D(num_channels, 3, name=f"block_{i}_conv_{j}")
+            inner = conv(jax.nn.relu(inner))
+        features += inner
+    return features
 
 
 def convolutional(

@@ -1,4 +1,4 @@
-"""The feed-forward network: what it computes, and how it starts."""
+"""Feed-forward networks, alone and as heads: what they compute, how they start."""
 
 import itertools
 
@@ -101,3 +101,36 @@ def test_weights_start_at_a_scale_of_the_inverse_root_of_the_fan_in():
         scaled = np.asarray(layer["w"]) * np.sqrt(fan_in)
         np.testing.assert_allclose(scaled.std(), 0.8796, rtol=0.03)
         assert np.abs(scaled).max() <= 2
+
+
+@pytest.mark.parametrize(("num_heads", "leading"), [(3, ()), (3, (2, 3)), (1, (4,))])
+def test_heads_are_networks_of_their_own(num_heads, leading):
+    """Docstring of `heads`: each is `mlp` with its slice of the parameters."""
+    network, head = networks.heads(num_heads, (5,), 2), networks.mlp((5,), 2)
+    features = jax.random.normal(jax.random.key(1), (*leading, 4))
+    params = jax.jit(network.init)(KEY, features)
+    outputs = jax.jit(network.apply)(params, features)
+    chex.assert_shape(outputs, (*leading, num_heads, 2))
+    for i in range(num_heads):
+        expected = head.apply(jax.tree.map(lambda p, i=i: p[i], params), features)
+        np.testing.assert_allclose(outputs[..., i, :], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_slice_of_the_parameters_makes_for_as_many_heads():
+    """Docstring of `heads`: the main head is [0:1]."""
+    network = networks.heads(3, (5,), 2)
+    features = jax.random.normal(jax.random.key(1), (4, 6))
+    params = network.init(KEY, features)
+    first = network.apply(jax.tree.map(lambda p: p[0:1], params), features)
+    chex.assert_shape(first, (4, 1, 2))
+    all_heads = network.apply(params, features)
+    np.testing.assert_allclose(first, all_heads[:, 0:1], rtol=1e-5)
+
+
+def test_heads_start_as_networks_do_from_keys_of_their_own():
+    """Docstring of `heads`: parameters of `mlp`, with [H, ...] in each leaf."""
+    features, head = jnp.ones(4), networks.mlp((5,), 2)
+    params = networks.heads(3, (5,), 2).init(KEY, features)
+    for i, key in enumerate(jax.random.split(KEY, 3)):
+        one = jax.tree.map(lambda p, i=i: p[i], params)
+        chex.assert_trees_all_close(one, head.init(key, features), rtol=1e-6)

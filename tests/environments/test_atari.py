@@ -145,13 +145,17 @@ def test_sticky_actions_are_functions_of_the_seed_as_well(monkeypatch):
 
 
 def test_a_span_is_whole_games_until_enough_steps():
-    """Games of 5 steps and spans of at least 8 end at 5, 10, 15, 20; 10 and 20 seed."""
-    emulators, _ = started(max_episode_frames=20, span_steps=8)
+    """Games of 5 steps and spans of at least 8 end at 5, 10, 15, 20; 10 and 20 seed.
+
+    The games of a span differ in their no-ops.
+    """
+    emulators, first = started(max_episode_frames=20, span_steps=8)
     steps = play(emulators, random_actions(emulators, 20))
     ends, seeded = np.arange(1, 21) % 5 == 0, np.arange(1, 21) % 10 == 0
     for n in range(2):
         np.testing.assert_array_equal(steps.is_game_over[:, n], ends)
         np.testing.assert_array_equal(steps.is_span_begun[:, n], seeded)
+    assert (steps.frames[4] != first).any()
 
 
 def test_a_game_that_is_over_is_followed_by_the_next_at_once():

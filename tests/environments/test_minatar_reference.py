@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bmg_sweeps.environments.minatar import worlds
+from bmg_sweeps.environments.minatar import breakout, space_invaders, worlds
 
 minatar = pytest.importorskip("minatar")
 
@@ -225,17 +225,38 @@ def test_a_game_is_the_reference_step_by_step(name, seed):
     assert np.all(np.array(covered(play)) >= COVERS[name])
 
 
+@functools.cache
+def jitted_step(name):
+    """A step and what is seen after it, of a game whose steps draw nothing."""
+    game = worlds.GAMES[name]
+
+    @jax.jit
+    def step(state, action):
+        after = game.step(state, action, jnp.zeros(game.NUM_UNIFORMS))
+        return *after, game.observe(after[0])
+
+    return step
+
+
+def assert_same_step(reference, state, rng):
+    """Takes one step in both, played well; gives our state and whether it ended."""
+    name = reference.game_name()
+    action = PLAYED_WELL[name](reference.state(), rng)
+    done = reference.minimal_action_set().index(action)
+    state, reward, is_over, observation = jitted_step(name)(state, done)
+    assert (reward, is_over) == reference.act(action)
+    np.testing.assert_array_equal(observation, reference.state())
+    return state, bool(is_over)
+
+
 def test_waves_get_faster_as_in_the_reference():
     """Space Invaders, where each wave has 40 steps to march, then is shot by us.
 
     The longest wait shows with 12 aliens or more; six waves bring it to its least.
     """
     reference = minatar.Environment("space_invaders", sticky_action_prob=0.0)
-    actions = reference.minimal_action_set()
     rng = np.random.default_rng(0)
-    game = worlds.GAMES["space_invaders"]
-    step, observe, nothing = jax.jit(game.step), jax.jit(game.observe), jnp.zeros(0)
-    state = game.reset(nothing)
+    state = space_invaders.reset(jnp.zeros(0))
     for i in range(400):
         if i % 40 == 39:
             # The last alien stands above a row of bullets.
@@ -245,9 +266,40 @@ def test_waves_get_faster_as_in_the_reference():
                 aliens=jnp.array(reference.env.alien_map, bool),
                 bullets=jnp.array(reference.env.f_bullet_map, bool),
             )
-        action = shoot_and_evade(reference.state(), rng)
-        expected_reward, expected_end = reference.act(action)
-        state, reward, is_over = step(state, actions.index(action), nothing)
-        assert (reward, is_over) == (expected_reward, expected_end)
-        np.testing.assert_array_equal(observe(state), reference.state())
+        state, is_over = assert_same_step(reference, state, rng)
+        assert not is_over
         assert state.longest_wait == max(12 - (i + 1) // 40, 6)
+
+
+def test_aliens_land_as_in_the_reference():
+    """Space Invaders from waves that are nearly down, in rows 6 to 9."""
+    reference = minatar.Environment("space_invaders", sticky_action_prob=0.0)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        reference.reset()
+        reference.env.alien_map[:] = 0
+        reference.env.alien_map[6:, 1:9] = rng.random((4, 8)) < 0.3
+        aliens = jnp.array(reference.env.alien_map, bool)
+        state = space_invaders.reset(jnp.zeros(0))._replace(aliens=aliens)
+        is_over = False
+        while not is_over:
+            state, is_over = assert_same_step(reference, state, rng)
+
+
+def test_bricks_break_as_in_the_reference_wherever_they_are():
+    """Breakout from random bricks, among which a ball meets two in a row."""
+    reference = minatar.Environment("breakout", sticky_action_prob=0.0)
+    reference.seed(0)
+    rng = np.random.default_rng(0)
+    passes_through = 0
+    for _ in range(40):
+        reference.reset()
+        reference.env.brick_map[1:4] = rng.random((3, 10)) < 0.5
+        side = [0.25] if reference.env.ball_x == 0 else [0.75]
+        bricks = jnp.array(reference.env.brick_map[1:4], bool)
+        state = breakout.reset(jnp.array(side))._replace(bricks=bricks)
+        for _ in range(60):
+            was_striking = state.is_striking
+            state, _ = assert_same_step(reference, state, rng)
+            passes_through += was_striking & state.is_striking
+    assert passes_through > 5

@@ -38,6 +38,11 @@ SMALL = _atari_emulators.Settings(
 SHORT = SMALL._replace(
     emulators=dataclasses.replace(SMALL.emulators, max_episode_frames=28, span_steps=10)
 )
+# Games of Road Runner end after 70 steps or so, in each environment at another step.
+UNEVEN = SMALL._replace(
+    emulators=dataclasses.replace(SMALL.emulators, game="road_runner", span_steps=0),
+    unroll_length=20,
+)
 
 
 @jax.jit
@@ -58,7 +63,7 @@ def assert_same(actual, expected):
     jax.tree.map(np.testing.assert_array_equal, actual, expected)
 
 
-CASES = [(SMALL, 0), (SMALL, 1), (SMALL, 3), (SHORT, 3), (SHORT, 7)]
+CASES = [(SMALL, 0), (SMALL, 1), (SMALL, 3), (SHORT, 3), (SHORT, 7), (UNEVEN, 8)]
 
 
 @pytest.mark.parametrize(("settings", "num_rounds"), CASES)
