@@ -172,7 +172,7 @@ def apply(
     features = _torso(config).apply(params["torso"], _scaled(config, flat))
     logits = _heads(config, is_legal.shape[0]).apply(params["policy"], features)
     values = _heads(config, 1).apply(params["critic"], features)[..., 0]
-    logits = jnp.where(is_legal, logits, ILLEGAL)
+    logits = jnp.where(jnp.broadcast_to(is_legal, logits.shape), logits, ILLEGAL)
     return Outputs(
         logits.reshape(*leading, *logits.shape[-2:]),
         values.reshape(*leading, values.shape[-1]),
@@ -256,7 +256,7 @@ def _task_loss(
         max_rho=config.max_rho,
         max_c=config.max_c,
     )
-    exploring = jnp.where(batch.is_online, 1.0, config.replay_entropy_weight)
+    exploring = jnp.where(batch.is_online, 1.0, config.replay_entropy_weight)[None]
     policy_gradient = losses.policy_gradient(
         logits_t, batch.a_t, returns.advantages, relevant
     )
