@@ -23,6 +23,24 @@ Problem = tuple[int | None, str]
 """The index of a point in the request, if it is a point's, and what is wrong."""
 
 
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Finds the first reason not to start, and what the points will need.
+
+    Args:
+        request: as `first_problem` takes it.
+
+    Returns:
+        Under "problem" the problem or None; and under "memory", pairs of the index of
+        an example and the bytes that it is estimated to need.
+    """
+    bound: list[tuple[contract.Trainer, Any]] = []
+    outlines: dict[tuple, tracing.Outline] = {}
+    problem = next(_problems(request, bound, outlines), None)
+    traced = [(i, _structure(*bound[i])) for i in request["examples"] if i < len(bound)]
+    memory = [(i, outlines[s].memory_bytes) for i, s in traced if s in outlines]
+    return {"problem": problem, "memory": memory}
+
+
 def first_problem(request: Mapping[str, Any]) -> Problem | None:
     """Finds the first reason not to start.
 
@@ -36,11 +54,13 @@ def first_problem(request: Mapping[str, Any]) -> Problem | None:
     Returns:
         The problem; None where there is none. Nothing after the first one is checked.
     """
-    return next(_problems(request), None)
+    return answer(request)["problem"]
 
 
-def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
-    bound = []
+def _problems(
+    request: Mapping[str, Any], bound: list, outlines: dict
+) -> Iterator[Problem]:
+    """Finds all problems; keeps what it binds and traces on the way."""
     for i, (trainer, gin_text) in enumerate(request["points"]):
         try:
             bound.append(binding.bind(trainer, gin_text))
@@ -49,7 +69,6 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
             yield i, errors.first_line(error)
         except Exception as error:
             yield i, tracing.located(error)
-    outlines = {}
     for i in request["examples"]:
         try:
             outlines[_structure(*bound[i])] = tracing.outline(*bound[i])
@@ -134,5 +153,5 @@ def _structure(trainer: contract.Trainer, config: Any) -> tuple:
 
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
-        found = first_problem(json.load(sys.stdin))
+        found = answer(json.load(sys.stdin))
     print(json.dumps(found))
