@@ -27,24 +27,6 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Finds the first reason not to start, and what the points will need.
 
     Args:
-        request: as `first_problem` takes it.
-
-    Returns:
-        Under "problem" the problem or None; and under "memory", pairs of the index of
-        an example and the bytes that it is estimated to need.
-    """
-    bound: list[tuple[contract.Trainer, Any]] = []
-    outlines: dict[tuple, tracing.Outline] = {}
-    problem = next(_problems(request, bound, outlines), None)
-    traced = [(i, _structure(*bound[i])) for i in request["examples"] if i < len(bound)]
-    memory = [(i, outlines[s].memory_bytes) for i, s in traced if s in outlines]
-    return {"problem": problem, "memory": memory}
-
-
-def first_problem(request: Mapping[str, Any]) -> Problem | None:
-    """Finds the first reason not to start.
-
-    Args:
         request: `points`, pairs of trainer and gin text; `examples`, the indices of
             those to be traced; `pack`, how many points are to train together, if the
             user says so; and `sweeps`, each with its `name`, `trainer`, `examples` as
@@ -52,9 +34,16 @@ def first_problem(request: Mapping[str, Any]) -> Problem | None:
             name.
 
     Returns:
-        The problem; None where there is none. Nothing after the first one is checked.
+        Under "problem" a `Problem`, or None; nothing after the first one is checked.
+        Under "memory" pairs: the index of an example, and the bytes of device memory
+        that it is estimated to need.
     """
-    return answer(request)["problem"]
+    bound: list[tuple[contract.Trainer, Any]] = []
+    outlines: dict[tuple, tracing.Outline] = {}
+    problem = next(_problems(request, bound, outlines), None)
+    traced = [(i, _structure(*bound[i])) for i in request["examples"] if i < len(bound)]
+    memory = [(i, outlines[s].memory_bytes) for i, s in traced if s in outlines]
+    return {"problem": problem, "memory": memory}
 
 
 def _problems(
