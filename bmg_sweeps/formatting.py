@@ -79,6 +79,18 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 86400):,} days"
 
 
+def memory(num_bytes: float) -> str:
+    """Writes a size of memory.
+
+    >>> memory(1_300_000_000), memory(350_000_000), memory(40_000)
+    ('1.2 GiB', '330 MiB', '0.038 MiB')
+    """
+    mebibytes = num_bytes / 2**20
+    if mebibytes >= 1000:
+        return f"{float(f'{mebibytes / 1024:.2g}'):,g} GiB"
+    return f"{float(f'{mebibytes:.2g}'):g} MiB"
+
+
 def ranges(numbers: Sequence[Any]) -> str:
     """Writes ascending numbers.
 

@@ -123,7 +123,7 @@ class Contract:
         if outline.is_live:
             points = [(self.trainer, _text(self.trainer, config))]
             request = {"points": points, "examples": [0], "sweeps": [], "pack": 2}
-            where, problem = check.first_problem(request)
+            where, problem = check.answer(request)["problem"]
             assert where is None
             assert problem.startswith("--pack 2: expected 1, ")
             return

@@ -130,7 +130,10 @@ def _launch(
         files.check_writable(storage)
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
-    checking.check(plan.to_run, chosen, training.resources.data, training.pack)
+    data = training.resources.data
+    estimates = checking.check(plan.to_run, chosen, data, training.pack)
+    if num_bytes := forecast.memory_bytes(plan, estimates):
+        answers.say(f"Memory of a point: about {formatting.memory(num_bytes)}")
     if training.dry_run:
         answers.say("A dry run: nothing is wrong with them, and nothing was run.")
         return 0

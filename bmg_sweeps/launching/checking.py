@@ -1,14 +1,16 @@
 """Checks of every point of a plan, and of what sweeps name, before Ray starts."""
 
 import json
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.sweep import choices, display, grid, point
+from bmg_sweeps.trainer import source
 
 
 def check(
@@ -17,10 +19,11 @@ def check(
     data: str | None = None,
     pack: int | None = None,
     lets_fail: bool = False,
-) -> None:
+) -> dict[tuple, int]:
     """Holds points, their trainers and sweeps to what they must be, in a child process.
 
-    Every point is checked, and a few are traced as examples of their trainers.
+    Every point is checked, and a few are traced as examples of their trainers: those
+    that are largest, so that their memory is known.
 
     Args:
         points: that are about to be run.
@@ -30,17 +33,18 @@ def check(
         lets_fail: whether a trainer that fails in tracing is let through, so that
             a debugger can stop where it does.
 
+    Returns:
+        Bytes that a point is estimated to need, by structure: of the examples.
+
     Raises:
         UserError: a point has a value that its trainer refuses, a trainer breaks its
             contract, or a sweep names a column or an axis that its trainer lacks.
     """
     if not points:
-        return
+        return {}
     request = {
         "points": [(p.trainer, p.gin_text()) for p in points],
-        "examples": []
-        if lets_fail
-        else examples({"trainer": p.trainer} | p.values for p in points),
+        "examples": [] if lets_fail else _examples(points, chosen),
         "pack": pack,
         "sweeps": [_names(one) for one in chosen],
     }
@@ -59,32 +63,69 @@ def check(
         lines = child.stderr.strip().splitlines() or ["no message"]
         raise errors.UserError(f"the points cannot be checked: {lines[-1]}")
     found = json.loads(child.stdout)
-    if found:
-        i, problem = found
+    if found["problem"]:
+        i, problem = found["problem"]
         where = "" if i is None else f"point {points[i].id}: "
         raise errors.UserError(where + problem)
+    return {points[i].structure: num_bytes for i, num_bytes in found["memory"]}
 
 
-def examples(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+def _examples(
+    points: Sequence[point.Point], chosen: Sequence[choices.Chosen]
+) -> list[int]:
+    """Chooses examples among the points of several trainers."""
+    over: dict[str, set[str]] = {}
+    for one in chosen:
+        fields = set(one.sweep.select.over)
+        over[one.sweep.trainer] = over.get(one.sweep.trainer, fields) & fields
+    by_trainer: dict[str, list[int]] = {}
+    for i, p in enumerate(points):
+        by_trainer.setdefault(p.trainer, []).append(i)
+    return [
+        indices[i]
+        for trainer, indices in by_trainer.items()
+        for i in examples(
+            [points[j].values for j in indices], trainer, over.get(trainer, ())
+        )
+    ]
+
+
+def examples(
+    rows: Sequence[Mapping[str, Any]], trainer: str, over: Collection[str]
+) -> list[int]:
     """Chooses examples that have every name of what is run: update kinds and the like.
 
     Tracing one of each structure would take minutes where there are a hundred of them,
-    and those that differ in numbers only run the same lines.
+    and those that differ in numbers only run the same lines. So do those that differ in
+    a field that scores are averaged over, such as one of 57 games. Rows with large
+    numbers in the fields of the structure are chosen before others: they need most
+    memory.
 
     Args:
         rows: values of points by field.
+        trainer: whose points they are.
+        over: fields that scores are averaged over.
 
     Returns:
         The indices of the rows with a name in them that none before has.
     """
+    fields = source.fields(trainer)
+    static = {name for name, field in fields.items() if field.is_structure}
     seen: set[tuple[str, str]] = set()
     indices = []
-    for i, values in enumerate(rows):
-        names = {(k, v) for k, v in values.items() if isinstance(v, str)}
+    for i in sorted(range(len(rows)), key=lambda i: -_size(rows[i], static)):
+        named = {(k, v) for k, v in rows[i].items() if isinstance(v, str)}
+        names = {(k, v) for k, v in named if k not in over}
         if not indices or names - seen:
             indices.append(i)
             seen |= names
     return indices
+
+
+def _size(values: Mapping[str, Any], static: Collection[str]) -> int:
+    """Multiplies the numbers that shape a program."""
+    sizes = [v for k, v in values.items() if k in static and isinstance(v, int)]
+    return math.prod(max(1, size) for size in sizes)
 
 
 def _names(one: choices.Chosen) -> dict[str, Any]:
@@ -96,7 +137,7 @@ def _names(one: choices.Chosen) -> dict[str, Any]:
     rows = sweep.scales[one.choice.scale].points
     resolved = [
         point.resolve(trainer, rows[i], one.choice.gin).gin_text()
-        for i in examples(rows)
+        for i in examples(rows, trainer, sweep.select.over)
     ]
     axes = [("stop", axis) for axis in one.stop]
     axes += [("select.budgets", axis) for axis in sweep.select.budgets]

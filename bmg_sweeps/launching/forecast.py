@@ -1,4 +1,4 @@
-"""How long a launch may take, by what points like its own have taken."""
+"""How long a launch may take and what it needs, by what points like its own have."""
 
 import itertools
 import statistics
@@ -35,6 +35,27 @@ def seconds(plan: planning.Plan, slots: int) -> float | None:
     total = sum(lengths.values()) + repeats * sum(c or 0.0 for c in compiling.values())
     longest = max(lengths[p.id] + (compiling[p.structure] or 0.0) for p in plan.to_run)
     return max(total / slots, longest)
+
+
+def memory_bytes(plan: planning.Plan, estimates: Mapping[tuple, int]) -> int | None:
+    """Says how much device memory a point of the largest structure of a plan needs.
+
+    Args:
+        plan: with the records of all points, also of those that are done.
+        estimates: bytes by structure, for those of which none has been compiled.
+
+    Returns:
+        Bytes; None where nothing is known of any structure.
+    """
+    counted: dict[tuple, int] = {}
+    for p in plan.points:
+        provenance = plan.records[p.id].provenance
+        if provenance.program_bytes:
+            part = provenance.program_bytes // (provenance.pack_width or 1)
+            counted[p.structure] = max(part, counted.get(p.structure, 0))
+    known = {**estimates, **counted}
+    structures = {p.structure for p in plan.to_run}
+    return max((known[s] for s in structures if s in known), default=None)
 
 
 def _costs(plan: planning.Plan) -> tuple[_Costs, _Costs]:

@@ -23,8 +23,8 @@ Problem = tuple[int | None, str]
 """The index of a point in the request, if it is a point's, and what is wrong."""
 
 
-def first_problem(request: Mapping[str, Any]) -> Problem | None:
-    """Finds the first reason not to start.
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Finds the first reason not to start, and what the points will need.
 
     Args:
         request: `points`, pairs of trainer and gin text; `examples`, the indices of
@@ -34,13 +34,22 @@ def first_problem(request: Mapping[str, Any]) -> Problem | None:
             name.
 
     Returns:
-        The problem; None where there is none. Nothing after the first one is checked.
+        Under "problem" a `Problem`, or None; nothing after the first one is checked.
+        Under "memory" pairs: the index of an example, and the bytes of device memory
+        that it is estimated to need.
     """
-    return next(_problems(request), None)
+    bound: list[tuple[contract.Trainer, Any]] = []
+    outlines: dict[tuple, tracing.Outline] = {}
+    problem = next(_problems(request, bound, outlines), None)
+    traced = [(i, _structure(*bound[i])) for i in request["examples"] if i < len(bound)]
+    memory = [(i, outlines[s].memory_bytes) for i, s in traced if s in outlines]
+    return {"problem": problem, "memory": memory}
 
 
-def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
-    bound = []
+def _problems(
+    request: Mapping[str, Any], bound: list, outlines: dict
+) -> Iterator[Problem]:
+    """Finds all problems; keeps what it binds and traces on the way."""
     for i, (trainer, gin_text) in enumerate(request["points"]):
         try:
             bound.append(binding.bind(trainer, gin_text))
@@ -49,7 +58,6 @@ def _problems(request: Mapping[str, Any]) -> Iterator[Problem]:
             yield i, errors.first_line(error)
         except Exception as error:
             yield i, tracing.located(error)
-    outlines = {}
     for i in request["examples"]:
         try:
             outlines[_structure(*bound[i])] = tracing.outline(*bound[i])
@@ -134,5 +142,5 @@ def _structure(trainer: contract.Trainer, config: Any) -> tuple:
 
 if __name__ == "__main__":
     with contextlib.redirect_stdout(sys.stderr):  # A trainer may print.
-        found = first_problem(json.load(sys.stdin))
+        found = answer(json.load(sys.stdin))
     print(json.dumps(found))

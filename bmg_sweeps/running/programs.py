@@ -151,6 +151,7 @@ def _num_bytes(program: Any) -> int:
         memory.temp_size_in_bytes
         + memory.argument_size_in_bytes
         + memory.output_size_in_bytes
+        - memory.alias_size_in_bytes  # The state after lies where that before did.
     )
 
 

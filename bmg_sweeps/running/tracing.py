@@ -18,7 +18,7 @@ from jax.extend import core as jax_core
 from jax.interpreters import partial_eval
 
 from bmg_sweeps import errors
-from bmg_sweeps.running import pack
+from bmg_sweeps.running import memory, pack
 from bmg_sweeps.trainer import contract
 
 
@@ -30,6 +30,7 @@ class Outline:
     rows: tuple[str, ...]  # Columns of the rows.
     evaluations: tuple[str, ...]  # Columns of one split, without its name.
     chunk: int | None  # Amount of the first axis in one call of `train`, if known.
+    memory_bytes: int  # That one point needs, as `memory.estimate` says.
     is_live: bool = False  # Whether the source is a world of a point's own.
 
     def columns(self, split: str) -> list[str]:
@@ -63,13 +64,14 @@ def outline(trainer: contract.Trainer, config: Any) -> Outline:
     )
     axes = _axes(trainer, config, state)
     source, observation = source.to_train, source.to_act
-    rows = _rows(trainer, config, state, source, axes[0])
+    rows, num_bytes = _train(trainer, config, state, source, axes[0])
     if is_live:
         _act(trainer, config, state, observation)
     if trainer.evaluate is None:
-        return Outline(axes, rows, (), None, is_live)
+        return Outline(axes, rows, (), None, num_bytes, is_live)
     evaluations = _evaluations(trainer, config, state, source)
-    return Outline(axes, rows, evaluations, _chunk(trainer, config, key, source))
+    chunk = _chunk(trainer, config, key, source)
+    return Outline(axes, rows, evaluations, chunk, num_bytes)
 
 
 def located(error: Exception) -> str:
@@ -126,12 +128,20 @@ def _axes(trainer: contract.Trainer, config: Any, state: Any) -> tuple[str, ...]
     return tuple(axes)
 
 
-def _rows(trainer, config, state, source, axis: str) -> tuple[str, ...]:
-    """Names the columns of the rows, after a look at the state that comes with them."""
-    result = jax.eval_shape(
+def _train(trainer, config, state, source, axis: str) -> tuple[tuple[str, ...], int]:
+    """Traces `train`; returns the columns of its rows, and the bytes that it needs."""
+    program, result = jax.make_jaxpr(
         lambda config, state, source: trainer.train(config, state, source),
-        *(config, state, source),
-    )
+        return_shape=True,
+    )(config, state, source)
+    first = len(jax.tree.leaves(config))
+    donated = range(first, first + len(jax.tree.leaves(state)))
+    rows = _rows(trainer, state, result, axis)
+    return rows, memory.estimate(program, donated)
+
+
+def _rows(trainer, state, result, axis: str) -> tuple[str, ...]:
+    """Names the columns of the rows, after a look at the state that comes with them."""
     is_pair = isinstance(result, tuple) and len(result) == 2
     _expect(is_pair, trainer, f"train returns {_form(result)}", "(state, rows)")
     after, rows = result

@@ -216,6 +216,16 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
                 f"sweep {name}, curves, axis {curve.axis!r}: "
                 + errors.expected_one_of(curve.axis, sweep.select.budgets)
             )
+    for part, method_name in _named_methods(sweep):
+        if method_name not in sweep.methods:
+            raise errors.UserError(
+                f"sweep {name}, {part}, method {method_name!r}: "
+                + errors.expected_one_of(method_name, sweep.methods)
+            )
+
+
+def _named_methods(sweep: grid.Sweep) -> list[tuple[str, str]]:
+    """Lists the methods that a sweep names, each after the part that does."""
     quantities = [q for claim in sweep.claims for q in claim.quantities]
     named = [("claims", q.method) for q in quantities]
     for curve in sweep.curves:
@@ -225,12 +235,7 @@ def _check_names(name: str, sweep: grid.Sweep, scale: grid.Scale) -> None:
             named += [("curves", method) for method in task_display.methods_of(curve)]
     if sweep.tasks is not None and sweep.tasks.baseline is not None:
         named.append(("tasks.baseline", sweep.tasks.baseline))
-    for part, method_name in named:
-        if method_name not in sweep.methods:
-            raise errors.UserError(
-                f"sweep {name}, {part}, method {method_name!r}: "
-                + errors.expected_one_of(method_name, sweep.methods)
-            )
+    return named
 
 
 def longest(*stops: Mapping[str, float]) -> dict[str, float]:

@@ -37,6 +37,12 @@ def test_the_interquartile_mean_is_of_all_runs():
     assert 0.5 < found.low < 2.5 < found.high < 5
 
 
+def test_the_interquartile_mean_cuts_a_quarter_off_each_end():
+    """Of eight scores the two lowest and highest: (2 + 10 + 20 + 30) / 4."""
+    scores = np.array([[0, 2, 20, 90], [1, 10, 30, 100]], dtype=float)
+    assert intervals.over_tasks("interquartile_mean", scores).estimate == 15.5
+
+
 def test_resampling_is_the_same_each_time():
     scores = np.random.default_rng(1).normal(size=(3, 7))
     assert intervals.over_tasks("median", scores) == intervals.over_tasks(
@@ -47,6 +53,13 @@ def test_resampling_is_the_same_each_time():
 def test_a_single_seed_has_no_interval():
     assert intervals.over_tasks("median", A[:1]) == 1
     assert intervals.over_tasks("mean", A[:1]) == 2
+
+
+def test_a_score_that_is_missing_is_not_cut_off():
+    """As the highest of eight it would be."""
+    scores = np.array([[0, 2, 20, np.nan], [1, 10, 30, 100]])
+    for statistic in ("median", "mean", "interquartile_mean"):
+        assert np.isnan(intervals.point_over_tasks(statistic, scores))
 
 
 def test_a_single_task_is_its_mean():
@@ -108,11 +121,16 @@ def test_a_claim_compares_a_statistic_over_tasks(storage):
 
 
 def test_a_readings_estimate_is_the_statistic_and_varies_over_seeds(storage):
-    """Medians of A's seeds are 1 and 3: √2; that of the means is 2."""
+    """Medians of A's seeds are 1 and 3: √2; that of the means is 2.
+
+    Interquartile means of its seeds are 2 and 11 / 3, and that of all runs is 2.5.
+    """
     results = toy_tasks.load(toy_tasks.record(storage))
     _, median, seeds = claims.decide(results)
     found = median.more.estimate("median")
     assert (found.mean, found.deviation) == pytest.approx((2, 2**0.5))
+    found = median.more.estimate("interquartile_mean")
+    assert (found.mean, found.deviation) == pytest.approx((2.5, (5 / 3) / 2**0.5))
     found = seeds.more.estimate(None)
     assert (found.mean, found.deviation) == pytest.approx((17 / 6, (5 / 3) / 2**0.5))
 

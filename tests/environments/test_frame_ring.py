@@ -130,12 +130,26 @@ def test_an_empty_ring_has_nothing_to_sample(pool):
         filled(pool, 5).sample(np.random.default_rng(0), numbered(0, 1))
 
 
+@pytest.mark.parametrize("shape", [(16, 12, 1), (16, 12, 3), (7, 6, 1), (3, 5, 1)])
+@pytest.mark.parametrize("share", [0.0, 0.01, 1.0])
+def test_packed_frames_come_back(shape, share):
+    """Whatever share of pixels changes; in words of 8 bytes, of 2 and of 1."""
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (6, *shape), np.uint8)
+    for index in range(1, 6):
+        is_same = rng.random(shape) >= share
+        frames[index] = np.where(is_same, frames[index - 1], frames[index])
+    back = np.empty_like(frames)
+    frame_ring.unpack(frame_ring.pack(frames), back)
+    np.testing.assert_array_equal(back, frames)
+
+
 def test_memory_is_that_of_the_capacity(pool):
     """However many are added; and frames are compressed."""
     ring = filled(pool, 5, 5)
-    full = ring.compressed_bytes
+    full = ring.packed_bytes
     for _ in range(50):
         ring.add(numbered(0, 5))
-        assert abs(ring.compressed_bytes - full) < 50
+        assert abs(ring.packed_bytes - full) < 50
     assert full < numbered(0, 5).frames.nbytes / 20
     assert sum(sys.getsizeof(column) for column in ring.columns()[1:]) < 20_000

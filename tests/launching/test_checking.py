@@ -1,23 +1,112 @@
 """Which points a launch traces before it begins, and what it asks of sweeps."""
 
+import dataclasses
+
+import checked_here
 import pytest
+import small_two_colors
 
 from bmg_sweeps.launching import checking
-from bmg_sweeps.sweep import choices
+from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.sweep.point import Point, resolve
+from bmg_sweeps.trainer import source
+
+FIELDS = {
+    "kind": source.Field("str", is_structure=True),
+    "game": source.Field("str", is_structure=True),
+    "steps": source.Field("int", is_structure=True),
+    "sizes": source.Field("tuple[int, ...]", is_structure=True),
+    "seed": source.Field("int", is_structure=False),
+}
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    """A trainer whose fields are known, and no others."""
+    found = source.fields
+    monkeypatch.setattr(
+        source, "fields", lambda name: FIELDS if name == "toy" else found(name)
+    )
+
+
+def examples(rows, *over):
+    return checking.examples(rows, "toy", over)
 
 
 def test_examples_have_every_name_and_are_few():
     """Numbers do not count: the points that differ in them run the same lines."""
     rows = [
-        {"kind": "a", "steps": 1},
-        {"kind": "a", "steps": 2},
-        {"kind": "b", "steps": 1},
+        {"kind": "a", "seed": 1},
+        {"kind": "a", "seed": 2},
+        {"kind": "b", "seed": 1},
         {"kind": "a", "rollout": "last"},
         {"kind": "b", "rollout": "last"},
     ]
-    assert checking.examples(rows) == [0, 2, 3]
-    assert checking.examples([{"steps": 1}, {"steps": 2}]) == [0]
-    assert checking.examples([]) == []
+    assert examples(rows) == [0, 2, 3]
+    assert examples([{"steps": 1}, {"steps": 1}]) == [0]
+    assert examples([]) == []
+
+
+def test_of_examples_the_largest_are_chosen():
+    """By the numbers that shape a program; their memory is then known."""
+    rows = [
+        {"kind": kind, "steps": steps, "seed": 9 - steps}
+        for kind in "ab"
+        for steps in (1, 4, 2)
+    ]
+    assert examples(rows) == [1, 4]
+
+
+def test_one_game_is_an_example_of_all_that_scores_are_averaged_over():
+    """57 games with 7 kinds are 7 examples, and not 399, or 63."""
+    rows = [
+        {"kind": kind, "game": f"game {i}", "seed": seed}
+        for kind in "abcdefg"
+        for i in range(57)
+        for seed in range(3)
+    ]
+    assert len(examples(rows, "seed", "game")) == 7
+    assert len(examples(rows, "seed")) == 63
+
+
+def test_what_one_sweep_averages_over_and_another_does_not_has_examples():
+    """Sweeps share points; and each trainer has examples of its own."""
+
+    def sweep(*over):
+        select = grid.Select(metric="a", mode="max", budgets={"b": 1}, over=over)
+        return choices.Chosen("mine", dataclasses.replace(SWEEP, select=select), (), {})
+
+    points = [Point("toy", {"game": game, "seed": 0}, FIELDS) for game in "abc"]
+    points.append(Point("two_colors_q_lambda", {"seed": 0}, FIELDS))
+    averaged, apart = sweep("seed", "game"), sweep("seed")
+    assert checking._examples(points, [averaged]) == [0, 3]
+    assert checking._examples(points, [averaged, averaged]) == [0, 3]
+    assert checking._examples(points, [averaged, apart]) == [0, 1, 2, 3]
+    assert checking._examples(points, [apart, averaged]) == [0, 1, 2, 3]
+    assert checking._examples(points, []) == [0, 1, 2, 3]
+
+
+SWEEP = grid.Sweep(
+    title="Toy",
+    trainer="toy",
+    scales={},
+    select=grid.Select(metric="reward", mode="max", budgets={"env_steps": 1}),
+    methods={},
+)
+
+
+def test_a_check_says_what_memory_points_need(monkeypatch):
+    """Those of the largest structure of each kind, in bytes."""
+    checked_here.patch(monkeypatch)
+    values = small_two_colors.VALUES | {"inner_steps": 1}
+    points = [
+        resolve("two_colors_actor_critic", values | {"target_steps": steps})
+        for steps in (1, 3)
+    ]
+    found = checking.check(points)
+    assert list(found) == [points[1].structure]
+    assert 20_000 < found[points[1].structure] < 1_000_000
+    assert checking.check([]) == {}
 
 
 @pytest.mark.parametrize("where", [{}, {"update_kind": "fixed_entropy_weight"}])

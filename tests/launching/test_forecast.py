@@ -97,6 +97,24 @@ def test_hours_are_known_before_anything_is_trained(storage):
     assert forecast.seconds(plan(storage, points, hours=2), 2) == pytest.approx(7200)
 
 
+def test_a_launch_needs_the_memory_of_its_largest_structure(storage):
+    """What was counted wins over what is estimated; of a pack, a point's part."""
+    points = [point(kind, seed) for kind in "abc" for seed in (0, 1)]
+    a, b = points[0].structure, points[2].structure
+    assert forecast.memory_bytes(plan(storage, points), {}) is None
+    estimates = {a: 500, b: 90}
+    assert forecast.memory_bytes(plan(storage, points), estimates) == 500
+    train(storage, points[0], 100, 1, program_bytes=300, pack_width=2)
+    assert forecast.memory_bytes(plan(storage, points), estimates) == 150
+    train(storage, points[1], 50, 1, program_bytes=160)
+    assert forecast.memory_bytes(plan(storage, points), estimates) == 160
+    train(storage, points[4], 100, 1, program_bytes=900)
+    assert forecast.memory_bytes(plan(storage, points), estimates) == 900
+    # What is done does not count.
+    train(storage, points[5], 100, 1, program_bytes=900)
+    assert forecast.memory_bytes(plan(storage, points), estimates) == 160
+
+
 def test_the_slots_of_this_machine(monkeypatch):
     """Of a cluster, and of GPUs, only Ray knows."""
     monkeypatch.setattr("os.cpu_count", lambda: 8)
@@ -108,8 +126,12 @@ def test_the_slots_of_this_machine(monkeypatch):
 
 
 def test_a_launch_says_how_long_it_may_take(tmp_path, monkeypatch, capsys):
-    """In units that a person reads."""
-    monkeypatch.setattr(checking, "check", lambda *_, **__: None)
+    """In units that a person reads; and what a point needs."""
+
+    def check(points, *_):
+        return {points[0].structure: 1_300_000_000, points[-1].structure: 1}
+
+    monkeypatch.setattr(checking, "check", check)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     runs = str(tmp_path / "runs")
     name = str(tmp_path / "mine.py")
@@ -124,6 +146,7 @@ def test_a_launch_says_how_long_it_may_take(tmp_path, monkeypatch, capsys):
     output = capsys.readouterr().out
     # 11 points of 18 min, two at a time.
     assert "11 to run, of 4 structures, about 1 h 39 min (2 trials at a time)" in output
+    assert "\nMemory of a point: about 1.2 GiB\n" in output
     assert __main__.main([*words, "--address", "auto"]) == 0
     output = capsys.readouterr().out
     assert "about 3 h 18 min (if trials ran one by one)" in output

@@ -113,7 +113,7 @@ def request(name, sweeps=(), **values):
 def test_a_trainer_that_breaks_the_contract_is_named(tmp_path, change, said):
     """By one line: the trainer, what is wrong, and what was expected."""
     with toy_variants.importable(tmp_path, "toy_broken", change) as name:
-        place, problem = check.first_problem(request(name))
+        place, problem = check.answer(request(name))["problem"]
     assert problem == f"trainer toy_broken: {said}"
     assert place in (0, None)
 
@@ -122,7 +122,7 @@ def test_a_trainer_that_breaks_the_contract_is_named(tmp_path, change, said):
 def test_an_evaluation_that_breaks_the_contract_is_named(tmp_path, change, said):
     evaluated = {"of": "toy_evaluated"}
     with toy_variants.importable(tmp_path, "toy_broken", change, **evaluated) as name:
-        found = check.first_problem(request(name, evaluation_interval=20))
+        found = check.answer(request(name, evaluation_interval=20))["problem"]
     assert found == (None, f"trainer toy_broken: {said}")
 
 
@@ -130,7 +130,7 @@ def test_an_evaluation_that_breaks_the_contract_is_named(tmp_path, change, said)
 def test_an_error_in_a_trainer_names_its_line(tmp_path, change, said):
     """The deepest one in trainers/, and none of the platform or of JAX."""
     with toy_variants.importable(tmp_path, "toy_broken", change) as name:
-        place, problem = check.first_problem(request(name))
+        place, problem = check.answer(request(name))["problem"]
     lines = (tmp_path / "toy_broken.py").read_text().splitlines()
     where, said_of_it = problem.split(": ", 1)
     assert place == 0
@@ -148,7 +148,7 @@ def test_an_evaluation_needs_its_interval(tmp_path):
     with toy_variants.importable(
         tmp_path, "toy_broken", changed, of="toy_evaluated"
     ) as name:
-        found = check.first_problem(request(name))
+        found = check.answer(request(name))["problem"]
     assert found == (
         None,
         "trainer toy_broken: it has evaluate, and no field evaluation_interval; "
@@ -163,7 +163,7 @@ def test_a_source_that_depends_on_a_data_field_is_refused(tmp_path, field):
     with toy_variants.importable(
         tmp_path, "toy_seeded", seeded, of="toy_sourced"
     ) as name:
-        found = check.first_problem(request(name, slope=2))
+        found = check.answer(request(name, slope=2))["problem"]
     assert found == (
         None,
         f"trainer toy_seeded: open_source reads {field}; expected fields declared with "
@@ -174,7 +174,9 @@ def test_a_source_that_depends_on_a_data_field_is_refused(tmp_path, field):
 @pytest.mark.parametrize("interval", [1, 9])
 def test_an_interval_shorter_than_a_chunk_is_refused(interval):
     """A chunk of the toy is ten steps; how many is found out without training."""
-    found = check.first_problem(request("toy_evaluated", evaluation_interval=interval))
+    found = check.answer(request("toy_evaluated", evaluation_interval=interval))[
+        "problem"
+    ]
     assert found == (
         0,
         f"evaluation_interval = {interval}: expected at least 10, the env_steps of one "
@@ -219,7 +221,7 @@ def sweep(**named):
 
 def problem_of(**named):
     asked = request("toy_evaluated", [sweep(**named)], evaluation_interval=20)
-    return check.first_problem(asked)
+    return check.answer(asked)["problem"]
 
 
 def test_a_sweep_may_name_every_column_and_axis_that_there_is():

@@ -207,3 +207,14 @@ def test_the_compiler_counts_the_bytes_of_a_point(storage):
     assert 4_000 <= single.num_bytes < 1_000_000
     run(storage, "a")
     assert record(storage, "a").provenance.program_bytes == single.num_bytes
+
+
+def test_a_state_that_is_overwritten_counts_once(storage):
+    """It is donated: beside it and what is temporary there are the rows alone."""
+    declare(storage, "a", width=10_000)
+    trainer, config = binding.bind(
+        "toy_trainer", store.gin_text(storage, "toy_trainer", "a")
+    )
+    single, _ = programs.compiled(trainer, [pack.as_arrays(config)], None)
+    temporary = single.train.memory_analysis().temp_size_in_bytes
+    assert 40_000 <= single.num_bytes - temporary < 41_000
