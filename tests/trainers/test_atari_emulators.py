@@ -130,6 +130,23 @@ def test_the_run_decides_what_is_seen():
     assert (one["frames"] != other["frames"]).any()
 
 
+def test_rounds_draw_from_generators_of_their_own(monkeypatch):
+    """Which are those of a run's key and the number of the round."""
+    sample, drawn = frame_ring.Ring.sample, []
+
+    def watched(ring, generator, batch):
+        drawn.append(str(generator.bit_generator.state))
+        sample(ring, generator, batch)
+
+    monkeypatch.setattr(frame_ring.Ring, "sample", watched)
+    for state in (STATE, STATE, State(jax.random.key(4))):
+        with _atari_emulators.opened(SMALL) as games:
+            for _ in range(2):
+                games.read(act, state)
+    assert drawn[:2] == drawn[2:4]
+    assert len(set(drawn)) == 4
+
+
 def damaged(arrays):
     """Every array of a save, with one number changed; and one that is missing."""
     for index, array in enumerate(arrays):
