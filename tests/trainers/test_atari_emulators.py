@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import psutil
 import pytest
 
 from bmg_sweeps.environments import atari, frame_ring
@@ -114,6 +115,18 @@ def test_actor_and_learner_see_the_same():
             seen.clear()
 
 
+def test_frames_before_the_episode_are_empty():
+    """Games have 7 steps: the fourth trajectory, at 15, is preceded by one of its own.
+
+    What went before may be too old to be acted again.
+    """
+    with played(SHORT, 4) as (_, batches):
+        frames, ages = batches[3]["frames"][:, 0], batches[3]["ages"][:, 0]
+    np.testing.assert_array_equal(ages[:, 0], 1)
+    assert not frames[:, :2].any()
+    assert frames[:, 2].any()
+
+
 def test_a_lost_life_ends_what_counts_but_not_the_game():
     """Breakout's own: `continues` is False where no game was over."""
     breakout = dataclasses.replace(SMALL.emulators, game="breakout")
@@ -215,3 +228,17 @@ def test_the_log_is_as_long_as_the_ring_and_a_span():
     with played(SHORT, 12) as (games, _):
         lengths = games.save()[3]
         assert lengths.max() <= 3 * 5 + 14 + 7
+
+
+@pytest.mark.slow
+def test_memory_is_flat():
+    """Over 50,000 frames in the game's own size, 1.3 GB: a full ring grows no more."""
+    emulators = atari.Settings(game="pong", num_environments=4)
+    settings = _atari_emulators.Settings(emulators, 20, 2, 4, replay_capacity=80)
+    process = psutil.Process()
+    with _atari_emulators.opened(settings) as games:
+        sizes = []
+        for _ in range(50_000 // (4 * 4 * 20)):
+            games.read(act, STATE)
+            sizes.append(process.memory_info().rss)
+    assert abs(sizes[-1] - sizes[40]) < 30e6
