@@ -98,12 +98,14 @@ def test_a_round_delivers_what_it_says_and_each_new_trajectory_once():
 
 
 def test_actor_and_learner_see_the_same():
-    """What `act` got is what the learner stacks, bitwise, at every step."""
-    seen = []
+    """What `act` got and gave is what the learner gets, bitwise, at every step."""
+    seen, steps, given = [], [], []
 
     def watched(observations, step):
         seen.append(np.asarray(observations))
-        return act(observations, step)
+        steps.append(int(step))
+        given.append(act(observations, step))
+        return given[-1]
 
     with _atari_emulators.opened(SHORT) as games:
         for _ in range(3):
@@ -112,7 +114,14 @@ def test_actor_and_learner_see_the_same():
             stacks = frame_ring.stacked(batch["frames"][:, :1], batch["ages"][:, :1])
             stacks = np.asarray(stacks).reshape(2, 6, *games.observes.shape[1:])
             np.testing.assert_array_equal(np.stack(seen, axis=1), stacks[:, :5])
-            seen.clear()
+            actions, logits = map(np.stack, zip(*given, strict=True))
+            np.testing.assert_array_equal(batch["actions"][:, 0], actions.T)
+            np.testing.assert_array_equal(
+                batch["behavior_logits"][:, 0], logits.swapaxes(0, 1)
+            )
+            assert steps == [0, 1, 2, 3, 4]
+            for values in (seen, steps, given):
+                values.clear()
 
 
 def test_frames_before_the_episode_are_empty():
