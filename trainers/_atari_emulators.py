@@ -304,7 +304,8 @@ class LiveGames:
         length, count = self._settings.unroll_length, len(log.lengths)
         actions = log.aligned()
         self._begin(key, log.spans, rounds * length - log.lengths)
-        # Of the oldest round in the ring, the first trajectories may be gone.
+        # Of the oldest round in the ring, the first trajectories may be gone. They come
+        # again, of no meaning, and go as the ring fills.
         oldest, gone = divmod(rounds * count - len(logits), count)
         logits = np.pad(logits, ((gone, 0), (0, 0), (0, 0)))
         idle, recorded = np.split(actions, [len(actions) - (rounds - oldest) * length])
@@ -317,10 +318,7 @@ class LiveGames:
         ):
             trajectories = _room(self._settings, count)
             self._play(functools.partial(_acted, *acted), trajectories)
-            self._ring.add(
-                frame_ring.Trajectories(*(array[gone:] for array in trajectories))
-            )
-            gone = 0
+            self._ring.add(trajectories)
         self._rounds = rounds
 
 

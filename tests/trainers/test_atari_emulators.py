@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import psutil
 import pytest
 
 from bmg_sweeps.environments import atari, frame_ring
@@ -97,12 +98,14 @@ def test_a_round_delivers_what_it_says_and_each_new_trajectory_once():
 
 
 def test_actor_and_learner_see_the_same():
-    """What `act` got is what the learner stacks, bitwise, at every step."""
-    seen = []
+    """What `act` got and gave is what the learner gets, bitwise, at every step."""
+    seen, steps, given = [], [], []
 
     def watched(observations, step):
         seen.append(np.asarray(observations))
-        return act(observations, step)
+        steps.append(int(step))
+        given.append(act(observations, step))
+        return given[-1]
 
     with _atari_emulators.opened(SHORT) as games:
         for _ in range(3):
@@ -111,7 +114,26 @@ def test_actor_and_learner_see_the_same():
             stacks = frame_ring.stacked(batch["frames"][:, :1], batch["ages"][:, :1])
             stacks = np.asarray(stacks).reshape(2, 6, *games.observes.shape[1:])
             np.testing.assert_array_equal(np.stack(seen, axis=1), stacks[:, :5])
-            seen.clear()
+            actions, logits = map(np.stack, zip(*given, strict=True))
+            np.testing.assert_array_equal(batch["actions"][:, 0], actions.T)
+            np.testing.assert_array_equal(
+                batch["behavior_logits"][:, 0], logits.swapaxes(0, 1)
+            )
+            assert steps == [0, 1, 2, 3, 4]
+            for values in (seen, steps, given):
+                values.clear()
+
+
+def test_frames_before_the_episode_are_empty():
+    """Games have 7 steps: the fourth trajectory, at 15, is preceded by one of its own.
+
+    What went before may be too old to be acted again.
+    """
+    with played(SHORT, 4) as (_, batches):
+        frames, ages = batches[3]["frames"][:, 0], batches[3]["ages"][:, 0]
+    np.testing.assert_array_equal(ages[:, 0], 1)
+    assert not frames[:, :2].any()
+    assert frames[:, 2].any()
 
 
 def test_a_lost_life_ends_what_counts_but_not_the_game():
@@ -128,6 +150,23 @@ def test_the_run_decides_what_is_seen():
     with played(SMALL, 1) as (_, (one,)), _atari_emulators.opened(SMALL) as games:
         other = games.read(act, State(jax.random.key(4)))
     assert (one["frames"] != other["frames"]).any()
+
+
+def test_rounds_draw_from_generators_of_their_own(monkeypatch):
+    """Which are those of a run's key and the number of the round."""
+    sample, drawn = frame_ring.Ring.sample, []
+
+    def watched(ring, generator, batch):
+        drawn.append(str(generator.bit_generator.state))
+        sample(ring, generator, batch)
+
+    monkeypatch.setattr(frame_ring.Ring, "sample", watched)
+    for state in (STATE, STATE, State(jax.random.key(4))):
+        with _atari_emulators.opened(SMALL) as games:
+            for _ in range(2):
+                games.read(act, state)
+    assert drawn[:2] == drawn[2:4]
+    assert len(set(drawn)) == 4
 
 
 def damaged(arrays):
@@ -198,3 +237,17 @@ def test_the_log_is_as_long_as_the_ring_and_a_span():
     with played(SHORT, 12) as (games, _):
         lengths = games.save()[3]
         assert lengths.max() <= 3 * 5 + 14 + 7
+
+
+@pytest.mark.slow
+def test_memory_is_flat():
+    """Over 50,000 frames in the game's own size, 1.3 GB: a full ring grows no more."""
+    emulators = atari.Settings(game="pong", num_environments=4)
+    settings = _atari_emulators.Settings(emulators, 20, 2, 4, replay_capacity=80)
+    process = psutil.Process()
+    with _atari_emulators.opened(settings) as games:
+        sizes = []
+        for _ in range(50_000 // (4 * 4 * 20)):
+            games.read(act, STATE)
+            sizes.append(process.memory_info().rss)
+    assert abs(sizes[-1] - sizes[40]) < 30e6
