@@ -4,6 +4,7 @@ A process that trains one is killed at random instants, again and again; `make
 test-faults` does so thirty times. The point must end as if nothing had happened.
 """
 
+import contextlib
 import importlib
 import os
 import pathlib
@@ -104,20 +105,34 @@ def test_a_world_acts_with_the_state_that_training_goes_on_from(
     assert len(biases) == len(set(biases)) == 6
 
 
-def test_each_attempt_on_a_point_has_a_world_of_its_own(storage, live, monkeypatch):
-    """It is opened once, and its structure names no point."""
-    world, opened = live.World, []
-    monkeypatch.setattr(live, "World", lambda width: opened.append(1) or world(width))
+@pytest.fixture
+def events(live, monkeypatch):
+    """What becomes of worlds, in order."""
+    events, open_source = [], live.open_source
+
+    @contextlib.contextmanager
+    def watched(structure):
+        events.append("open")
+        with open_source(structure) as source:
+            yield source
+        events.append("close")
+
+    monkeypatch.setattr(live, "open_source", watched)
+    return events
+
+
+def test_each_attempt_on_a_point_has_a_world_of_its_own(storage, events):
+    """It is opened once, and closed before another is opened."""
     for point_id in "ab":
         declare(storage, point_id, TRAINER)
     run_all(storage, dict.fromkeys("ab", STOP), TRAINER)
-    assert len(opened) == 2
+    assert events == ["open", "close"] * 2
     run(storage, "a", LONG)
-    assert len(opened) == 3
+    assert events == ["open", "close"] * 3
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 3])
-def test_a_world_that_refuses_begins_anew_with_its_point(storage, chunks):
+def test_a_world_that_refuses_begins_anew_with_its_point(storage, chunks, events):
     """A log that was tampered with leads elsewhere; half of it was acted by then."""
     run(storage, "calm")
     run(storage, "a", should_stop=stop_after(chunks))
@@ -125,7 +140,9 @@ def test_a_world_that_refuses_begins_anew_with_its_point(storage, chunks):
     if chunks == 0:
         seed, log, here = np.zeros(2, np.uint32), np.uint8([1]), np.float32(0)
     commit(storage, "a", [*state[:ARRAYS], seed, 1 - log, here])
+    events.clear()
     assert run(storage, "a") == "done"
+    assert events == ["open", "close"] * 2
     assert_same(outcome_of(storage, "a"), outcome_of(storage, "calm"))
     restarted = read(storage, "a").provenance.restarted
     assert restarted.startswith("damaged: the actions lead to ")
