@@ -68,12 +68,7 @@ def over_tasks(statistic: str, scores: np.ndarray) -> Interval | float:
 
 
 def point_over_tasks(statistic: str, scores: np.ndarray) -> float:
-    """Sums scores [N, M] up over tasks, as `over_tasks` does, without an interval.
-
-    It is NaN where a score is: a trimmed mean would cut that off with the highest.
-    """
-    if np.isnan(scores).any():
-        return float("nan")
+    """Sums scores [N, M] up over tasks, as `over_tasks` does, without an interval."""
     return float(_STATISTICS[statistic](*scores.T, axis=-1))
 
 

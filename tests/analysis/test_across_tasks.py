@@ -55,13 +55,6 @@ def test_a_single_seed_has_no_interval():
     assert intervals.over_tasks("mean", A[:1]) == 2
 
 
-def test_a_score_that_is_missing_is_not_cut_off():
-    """As the highest of eight it would be."""
-    scores = np.array([[0, 2, 20, np.nan], [1, 10, 30, 100]])
-    for statistic in ("median", "mean", "interquartile_mean"):
-        assert np.isnan(intervals.point_over_tasks(statistic, scores))
-
-
 def test_a_single_task_is_its_mean():
     assert intervals.over_tasks("median", A[:, :1]) == (2, 1, 3)
 
