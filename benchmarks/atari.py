@@ -55,7 +55,9 @@ def main() -> None:
     parser.add_argument("part", choices=("minatar", "games", "memory"))
     parser.add_argument("--repeats", type=int, default=5, help="the fastest counts")
     options = parser.parse_args()
-    {"minatar": minatar, "games": games, "memory": memory}[options.part](options.repeats)
+    {"minatar": minatar, "games": games, "memory": memory}[options.part](
+        options.repeats
+    )
 
 
 def minatar(repeats: int) -> None:
@@ -75,7 +77,9 @@ def minatar(repeats: int) -> None:
 
 def games(repeats: int) -> None:
     """Times Pong: emulators alone, acting, and learning from one round."""
-    print("| agent | emulators | acting | its share | learning | floor's share | both |")
+    print(
+        "| agent | emulators | acting | its share | learning | floor's share | both |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, values in AGENTS.items():
         config = make_config(SMALL_PONG | values)
@@ -86,8 +90,17 @@ def games(repeats: int) -> None:
         rate = steps / learning
         floor = _steps(config) / _floor(config, repeats, is_acting=False)
         cells = (f"{alone:,.0f}", f"{steps / acting:,.0f}")
-        cells += (f"{steps / acting / alone:.2f}", f"{rate:,.0f}", f"{rate / floor:.2f}")
-        print("|", " | ".join((name, *cells, f"{steps / (acting + learning):,.0f}")), "|", flush=True)
+        cells += (
+            f"{steps / acting / alone:.2f}",
+            f"{rate:,.0f}",
+            f"{rate / floor:.2f}",
+        )
+        print(
+            "|",
+            " | ".join((name, *cells, f"{steps / (acting + learning):,.0f}")),
+            "|",
+            flush=True,
+        )
     print("\nIn steps a second; a step is four frames.")
 
 
@@ -184,7 +197,9 @@ def _losses(config: Any) -> list[tuple[str, int, int]]:
     return [loss for loss in losses if loss[2]]
 
 
-def _states(config: Any, observation: jax.Array, batch: int, more: int = 0) -> jax.Array:
+def _states(
+    config: Any, observation: jax.Array, batch: int, more: int = 0
+) -> jax.Array:
     number = (config.unroll_length + 1 + more) * batch
     return jnp.broadcast_to(observation + 1, (number, *observation.shape)).astype(
         observation.dtype
