@@ -118,7 +118,11 @@ SWEEP = Sweep(
         )
     ),
     tasks=Tasks(
-        field="game", score="score", normalized="normalized_score", baseline="STACX"
+        field="game",
+        score="score",
+        normalized="normalized_score",
+        reference="the reference",  # A human; on MinAtar a published agent.
+        baseline="STACX",
     ),
     published=paper.ATARI_SCORES,
 )
