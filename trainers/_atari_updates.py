@@ -362,9 +362,13 @@ MATCHING_FUNCTIONS = {
 
 
 def _outputs(given: Given, params: Any) -> _atari_agent.Outputs:
-    """What task 0 says of the states in which the agent acted, s_0 … s_{T−1}."""
-    observations = given.batches.meta.observations[:-1]
-    return _atari_agent.apply(given.config, params, observations, given.is_legal)
+    """What task 0 says of the states in which the agent acted, s_0 … s_{T−1}.
+
+    It is asked of s_T, too, as the losses do: the compiler then asks it once for both.
+    """
+    observations = given.batches.meta.observations
+    outputs = _atari_agent.apply(given.config, params, observations, given.is_legal)
+    return jax.tree.map(lambda leaf: leaf[:-1], outputs)
 
 
 def _update_meta_params(
