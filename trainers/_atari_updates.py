@@ -36,6 +36,14 @@ class Learner(NamedTuple):
     meta_gradient: _atari_agent.HyperParams | None  # Of the last meta-update.
 
 
+class Steps(NamedTuple):
+    """Agents in the course of a meta-update."""
+
+    before: Agent  # u.
+    after: Agent  # u⁽ᴷ⁾.
+    target: Agent  # ũ_0, of features and the main task.
+
+
 class Batches(NamedTuple):
     """The trajectories of a meta-update."""
 
@@ -142,12 +150,12 @@ def bmg(given: Given, learner: Learner) -> tuple[Learner, Metrics]:
 
     Gradient: reaches w through the K updates, and through nothing of the target.
     """
+    before = learner.agent
 
     def target_bootstrap(meta_params, outcome):
         agent, metrics = outcome
         target = _target(given, meta_params, agent)
-        next_agent = NEXT_PARAMS[given.config.next_params](agent, target)
-        return target.params, (next_agent, metrics)
+        return target.params, (Steps(before, agent, target), metrics)
 
     def matching_function(target, outcome):
         agent, _ = outcome
@@ -160,35 +168,35 @@ def bmg(given: Given, learner: Learner) -> tuple[Learner, Metrics]:
         target_bootstrap=target_bootstrap,
         matching_function=matching_function,
     )
-    before = learner.agent
-    learner, (agent, metrics), meta_metrics = _update_meta_params(
+    learner, (steps, metrics), meta_metrics = _update_meta_params(
         given.config, learner, meta_loss
     )
-    if given.config.next_params == recomputed.__name__:
-        agent, metrics = _inner_loop(given, learner.meta_params, before)
+    go_on = NEXT_PARAMS[given.config.next_params]
+    agent = go_on(given, learner.meta_params, steps)
     return learner._replace(agent=agent), metrics | meta_metrics
 
 
 UPDATE_KINDS = {f.__name__: f for f in (impala, stacx, bmg)}
 
 
-def learned(agent: Agent, target: Agent) -> Agent:
+def learned(given: Given, meta_params: Any, steps: Steps) -> Agent:
     """Goes on from u⁽ᴷ⁾, as the paper's agents do."""
-    del target
-    return agent
+    del given, meta_params
+    return steps.after
 
 
-def recomputed(agent: Agent, target: Agent) -> Agent:
+def recomputed(given: Given, meta_params: Any, steps: Steps) -> Agent:
     """Goes on from the K updates made once more, under the new w ("NS")."""
-    del target
-    return agent  # `bmg` makes them when w is there.
+    return _inner_loop(given, meta_params, steps.before)[0]
 
 
-def bootstrapped(agent: Agent, target: Agent) -> Agent:
+def bootstrapped(given: Given, meta_params: Any, steps: Steps) -> Agent:
     """Goes on from the target, for features and the main task ("DB")."""
+    del given, meta_params
+    after, target = steps.after, steps.target
     return Agent(
-        _atari_agent.merged(agent.params, target.params),
-        _map_moments(_atari_agent.merged, agent.opt_state, target.opt_state),
+        _atari_agent.merged(after.params, target.params),
+        _map_moments(_atari_agent.merged, after.opt_state, target.opt_state),
     )
 
 

@@ -269,7 +269,7 @@ def emulator_settings(structure: Any) -> atari.Settings:
         frame_width=structure.frame_width,
         is_grayscale=structure.frame_format == "grayscale",
         sticky_action_probability=structure.sticky_action_probability,
-        threads=len(os.sched_getaffinity(0)),
+        threads=int(os.environ.get("NPROC", os.cpu_count() or 1)),
     )
 
 
