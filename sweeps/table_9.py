@@ -50,15 +50,15 @@ MINATAR = {
 }
 GAMES = ("minatar_breakout", "minatar_space_invaders")
 FRAMES = {"smoke": 96_000, "lite": 2_000_000, "paper": 200_000_000}
-# A small network sees Pong in small gray frames: to see emulators work, not to learn.
+# A tiny network sees Pong in tiny gray frames: to see emulators work, not to learn.
 PONG = KL | {
     "game": "pong",
     "seed": 0,
-    "frame_height": 42,
-    "frame_width": 42,
+    "frame_height": 24,
+    "frame_width": 20,
     "frame_format": "grayscale",
     "sticky_action_probability": 0.0,
-    "channels": (4, 8),
+    "channels": (4,),
     "num_blocks": 1,
     "num_environments": 6,
     "record_interval": 10,
