@@ -7,13 +7,25 @@ fits in memory at 4x with K = 8.
 
 import dataclasses
 
-from bmg_sweeps.sweep import Measure, Method, Scale, Select, arms, load_sweep
+from bmg_sweeps.sweep import (
+    Measure,
+    Method,
+    Scale,
+    Select,
+    Symbol,
+    arms,
+    load_sweep,
+)
 
 TABLE_9 = load_sweep("table_9")
 STACX, BMG = {"update_kind": "stacx"}, {"update_kind": "bmg"}
 HORIZONS = (1, 2, 4, 8)
-WIDTHS = ((16, 32, 32, 16), (32, 64, 64, 32), (64, 128, 128, 64))  # 1x, 2x, 4x.
-SHAPE = {"channels": "channels", "feature_size": "features", "inner_steps": "K"}
+WIDTHS = {(16, 32, 32, 16): "1x", (32, 64, 64, 32): "2x", (64, 128, 128, 64): "4x"}
+SHAPE = {
+    "channels": Symbol("width", WIDTHS | {(): "–"}),
+    "feature_size": "features",
+    "inner_steps": "K",
+}
 
 
 def grid(horizons, of_stacx=None, **axes):

@@ -3,6 +3,7 @@
 Claim: with the divergence matched, the cosine similarity of consecutive meta-gradients
 is two orders of magnitude above that of STACX; the ratio of their norm to their
 variance is alike. The paper does not define the variance's scale; see `trainers.atari`.
+The other scales are shorter than the 100 M frames whose rows are averaged here.
 """
 
 import dataclasses
