@@ -96,11 +96,16 @@ SWEEP = Sweep(
         **{name: Method(values, tuned={}) for name, values in AGENTS.items()},
     },
     curves=(
-        TaskSummary(title="Median over games", label="normalized score"),
+        TaskSummary(
+            title="Median over games",
+            label="normalized score",
+            methods=("IMPALA", *AGENTS),
+        ),
         TaskSummary(
             title="Interquartile mean over games",
             label="normalized score",
             statistic="interquartile_mean",
+            methods=("IMPALA", *AGENTS),
         ),
     ),
     claims=tuple(
