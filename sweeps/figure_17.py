@@ -7,19 +7,32 @@ fits in memory at 4x with K = 8.
 
 import dataclasses
 
-from bmg_sweeps.sweep import Measure, Method, Scale, Select, arms, load_sweep
+from bmg_sweeps.sweep import (
+    Measure,
+    Method,
+    Scale,
+    Select,
+    Symbol,
+    arms,
+    load_sweep,
+)
 
 TABLE_9 = load_sweep("table_9")
 STACX, BMG = {"update_kind": "stacx"}, {"update_kind": "bmg"}
 HORIZONS = (1, 2, 4, 8)
-WIDTHS = ((16, 32, 32, 16), (32, 64, 64, 32), (64, 128, 128, 64))  # 1x, 2x, 4x.
-SHAPE = {"channels": "channels", "feature_size": "features", "inner_steps": "K"}
+WIDTHS = {(16, 32, 32, 16): "1x", (32, 64, 64, 32): "2x", (64, 128, 128, 64): "4x"}
+SHAPE = {
+    "channels": Symbol("width", WIDTHS | {(): "–"}),
+    "feature_size": "features",
+    "inner_steps": "K",
+}
 
 
-def grid(horizons, **axes):
+def grid(horizons, of_stacx=None, **axes):
     """STACX with each K, BMG with each K, and BMG with each L."""
+    of_stacx = of_stacx or horizons
     return (
-        *arms([STACX | {"target_steps": 1}], **axes, inner_steps=horizons),
+        *arms([STACX | {"target_steps": 1}], **axes, inner_steps=of_stacx),
         *arms([BMG | {"target_steps": 1}], **axes, inner_steps=horizons),
         *arms([BMG | {"inner_steps": 1}], **axes, target_steps=horizons[1:]),
     )
@@ -35,7 +48,7 @@ SWEEP = dataclasses.replace(
     TABLE_9,
     title="Atari: frames per second and memory",
     scales={
-        "smoke": on_minatar("smoke", 48_000, grid((1, 2), seed=(0,))),
+        "smoke": on_minatar("smoke", 48_000, grid((1, 2), of_stacx=(1,), seed=(0,))),
         "lite": on_minatar(
             "lite", 96_000, grid(HORIZONS, feature_size=(64, 128, 256), seed=(0,))
         ),

@@ -20,13 +20,16 @@ from bmg_sweeps.sweep import (
 TABLE_9 = load_sweep("table_9")
 MATCHING = ("BMG KL&V", "BMG KL", "BMG KL-S", "BMG L2", "BMG V")
 AGENTS = {name: TABLE_9.methods[name].values for name in (*MATCHING, "BMG KL&V, L=4")}
-TWO_STEPS = AGENTS["BMG KL&V, L=4"] | {
-    "target_steps": 2
-}  # The paper's L are not stated.
+# The paper's L are not stated.
+TWO_STEPS = AGENTS["BMG KL&V, L=4"] | {"target_steps": 2}
 HORIZONS = ("BMG KL&V", "BMG KL&V, L=2", "BMG KL&V, L=4")
 MINATAR = ("minatar_breakout", "minatar_space_invaders")
 POINTS = {
-    "smoke": arms([AGENTS["BMG KL&V"], TWO_STEPS], game=MINATAR[:1], seed=range(2)),
+    "smoke": arms(
+        [AGENTS["BMG KL&V"], AGENTS["BMG KL"], TWO_STEPS],
+        game=MINATAR[:1],
+        seed=range(2),
+    ),
     "lite": arms([*AGENTS.values(), TWO_STEPS], game=MINATAR, seed=range(5)),
     "paper": (
         *arms(AGENTS.values(), game=tuple(atari_scores.SCORES), seed=range(3)),

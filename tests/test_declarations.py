@@ -10,6 +10,7 @@ import paper_values
 import pytest
 
 from bmg_sweeps import formatting, paper, paths
+from bmg_sweeps.environments import atari, frame_ring
 from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, grid, loading, point
 from bmg_sweeps.trainer import bindings, ranges, source
@@ -161,6 +162,39 @@ def test_the_configurations_of_tables_7_and_8_are_those_of_table_4(sweep, method
     }
     assert found == expected
     assert len(found) == 24
+
+
+@pytest.mark.parametrize("field", paper_values.ATARI)
+def test_the_values_of_table_2_are_those_of_the_gin_file(field):
+    """Flennerhag et al. (2022), Table 2, "Atari hyper-parameters"."""
+    assert point.resolve("atari", {}).values[field] == paper_values.ATARI[field]
+
+
+def test_the_values_of_table_2_that_are_no_fields_are_those_of_the_emulators():
+    """Flennerhag et al. (2022), Table 2, "ALE"."""
+    found = {name: getattr(atari, name) for name in paper_values.ATARI_EMULATORS}
+    assert found == paper_values.ATARI_EMULATORS
+    assert frame_ring.STACK == paper_values.ATARI_STACKED_FRAMES
+
+
+@pytest.mark.parametrize("sweep", ["table_9", "figure_4", "figure_19"])
+def test_the_sweeps_of_all_games_have_every_agent_game_and_seed(sweep):
+    """And share them; no value but the agents' differs from the gin file."""
+    points = choices.choose(sweep, choices.Choice(scale="paper")).points
+    assert len({p.id for p in points}) == paper_values.ATARI_POINTS == 1197
+    rest = point.resolve("atari", {}).values
+    changed = {f for p in points for f, v in p.values.items() if v != rest[f]}
+    assert changed == {
+        *("game", "seed", "update_kind"),
+        *("matching_function", "target_steps", "meta_gradient_clip"),
+    }
+
+
+def test_the_weights_of_matched_values_are_the_papers_candidates():
+    """Flennerhag et al. (2022), Appendix C, "Data and hyper-parameter selection"."""
+    points = choices.choose("atari_value_weights", choices.Choice(scale="paper")).points
+    weights = {p.values["value_matching_weight"] for p in points}
+    assert weights == set(paper_values.ATARI_VALUE_MATCHING_WEIGHTS)
 
 
 def pins(name: str) -> dict[str, set[str]]:

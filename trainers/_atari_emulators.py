@@ -89,10 +89,9 @@ class LiveGames:
     """The live source; see `opened`. It begins at its first `read`, or at `restore`."""
 
     def __init__(self, settings: Settings, pool: futures.Executor):
-        """Opens the emulators; `pool` packs and unpacks frames."""
+        """Works out what is delivered; `pool` packs and unpacks frames."""
         self._settings = settings
         self._pool = pool
-        self._emulators = atari.Emulators(settings.emulators)
         count = settings.emulators.num_environments
         height, width, channels = settings.emulators.frame_shape
         self.observes = jax.ShapeDtypeStruct(
@@ -189,8 +188,14 @@ class LiveGames:
             )
 
     def close(self) -> None:
-        """Ends the emulators."""
-        self._emulators.close()
+        """Ends the emulators, if they were opened."""
+        if "_emulators" in vars(self):
+            self._emulators.close()
+
+    @functools.cached_property
+    def _emulators(self) -> atari.Emulators:
+        """Opened when they are needed: that takes seconds, and shapes need none."""
+        return atari.Emulators(self._settings.emulators)
 
     def _checksum_of(self, saved: Sequence[np.ndarray]) -> np.ndarray:
         """Hashes what is saved, with the settings under which it can be acted again."""

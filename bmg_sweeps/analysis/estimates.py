@@ -4,12 +4,13 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from bmg_sweeps import formatting
 from bmg_sweeps.sweep.point import Point
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ def task(over: Sequence[str], point: Point) -> tuple[Any, ...]:
 
 def matrix(
     over: Sequence[str], points: Sequence[Point], values: Iterable[float | None]
-) -> np.ndarray | None:
+) -> "np.ndarray | None":
     """Arranges the values of runs as [seeds, tasks], both in order.
 
     Args:
@@ -74,6 +75,8 @@ def matrix(
     Returns:
         The numbers; None where a run or its number is missing.
     """
+    import numpy as np
+
     seeds = sorted({p.values[over[0]] for p in points})
     tasks = sorted({task(over, p) for p in points})
     numbers = np.full((len(seeds), len(tasks)), np.nan)

@@ -201,10 +201,12 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
 
 
 def _forecast(plan: planning.Plan, slots: int | None) -> str:
-    """Says how long a plan may take, where anything like it has been trained."""
+    """Says how long a plan may take, if anything like it has been trained."""
+    if not plan.to_run:
+        return ""
     seconds = forecast.seconds(plan, slots or 1)
     if seconds is None:
-        return ""
+        return ", time unknown: nothing like them has been trained"
     at_once = "if trials ran one by one"
     if slots:
         at_once = f"{formatting.counted(slots, 'trial')} at a time"

@@ -145,8 +145,9 @@ def test_list_as_json(run):
     assert status == 0
     assert found.keys() == {"storage", "scale", "sweeps"}
     assert (found["storage"], found["scale"]) == ("runs", "smoke")
-    first, check = found["sweeps"][0], found["sweeps"][8]
-    assert first == {
+    by_name = {sweep["name"]: sweep for sweep in found["sweeps"]}
+    check = by_name["mini_imagenet_check"]
+    assert by_name["figure_2"] == {
         "name": "figure_2",
         "title": loading.load_sweep("figure_2").title,
         "trainer": "two_colors_actor_critic",
@@ -154,7 +155,7 @@ def test_list_as_json(run):
         "points": len(FIGURE_2.points),
         "done": 0,
     }
-    assert check["name"] == "mini_imagenet_check"
+    assert [*by_name] == loading.sweep_names()
     assert (check["points"], check["done"]) == (None, None)
 
 
@@ -182,15 +183,17 @@ def test_status_as_json(run):
     found = json.loads(run("status", "--scale", "paper", "--json")[1])
     assert found.keys() == {"storage", "skipped", "sweeps"}
     assert ", ".join(found["skipped"]) == SKIPPED["paper"]
-    assert found["sweeps"][0] == {
-        "name": "figure_2",
-        "scale": "paper",
-        "stop": {"env_steps": 10_000_000},
-        "points": 7250,
-        "counts": {"missing": 7250},
-        "partly_trained": 0,
-        "problems": {},
-    }
+    assert [s for s in found["sweeps"] if s["name"] == "figure_2"] == [
+        {
+            "name": "figure_2",
+            "scale": "paper",
+            "stop": {"env_steps": 10_000_000},
+            "points": 7250,
+            "counts": {"missing": 7250},
+            "partly_trained": 0,
+            "problems": {},
+        }
+    ]
 
 
 @pytest.mark.parametrize("width", ["40", "80", "200"])

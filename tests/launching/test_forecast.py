@@ -136,12 +136,14 @@ def test_a_launch_says_how_long_it_may_take(tmp_path, monkeypatch, capsys):
     runs = str(tmp_path / "runs")
     name = str(tmp_path / "mine.py")
     (tmp_path / "mine.py").write_text(MINE)
+    words = ["launch", name, "--dry-run", "--storage", runs]
+    assert __main__.main(words) == 0
+    assert ", time unknown: nothing like them has been" in capsys.readouterr().out
     first = choices.choose(name, choices.Choice()).points[0]
     storage = files.open_storage(runs)
     attempts.begin(storage, store.read(storage, first.trainer, first.id)).commit(
         progress={"env_steps": 100, "hours": 0.3}, release=True
     )
-    words = ["launch", name, "--dry-run", "--storage", runs]
     assert __main__.main(words) == 0
     output = capsys.readouterr().out
     # 11 points of 18 min, two at a time.

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from bmg_sweeps.sweep import choices
+from bmg_sweeps.sweep import choices, loading
 
 # By sweep and scale: how many points, and a hash of their ids in order.
 KNOWN = json.loads(pathlib.Path(__file__).with_name("point_ids.json").read_text())
@@ -20,3 +20,9 @@ def test_points_keep_their_ids(name):
     text = " ".join(p.id for p in points)
     found = [len(points), hashlib.sha256(text.encode()).hexdigest()[:16]]
     assert found == KNOWN[name]
+
+
+def test_every_scale_of_every_sweep_is_pinned():
+    """None is forgotten."""
+    names = loading.sweep_names()
+    assert [*KNOWN] == [f"{n} {s}" for n in names for s in loading.load_sweep(n).scales]

@@ -80,6 +80,19 @@ def test_what_is_restored_goes_on_as_if_undisturbed(settings, num_rounds):
             assert_same(restored.read(act, STATE), undisturbed.read(act, STATE))
 
 
+def test_its_shapes_open_no_emulators(monkeypatch):
+    """A launch asks many points for them, of 48 emulators each."""
+
+    def emulators(_):
+        raise AssertionError("opened")
+
+    monkeypatch.setattr(atari, "Emulators", emulators)
+    with _atari_emulators.opened(SMALL) as games:
+        assert games.observes.shape == (2, 32, 24, 4)
+        with pytest.raises(AssertionError, match="opened"):
+            games.read(act, STATE)
+
+
 def test_a_round_delivers_what_it_says_and_each_new_trajectory_once():
     """And the online ones are those that were acted, in order."""
     with played(SHORT, 2) as (games, (_, batch)):
