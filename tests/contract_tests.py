@@ -189,6 +189,7 @@ def _other(config: Any) -> Any:
         field.name: 0.9 * getattr(config, field.name)
         for field in dataclasses.fields(config)
         if isinstance(getattr(config, field.name), float)
+        and not field.metadata.get("static")
     }
     return dataclasses.replace(config, **changed, seed=config.seed + 1)
 

@@ -22,7 +22,7 @@ MINATAR = {
     "channels": (),
     "num_blocks": 0,
     "feature_size": 16,
-    "head_sizes": (8,),
+    "head_sizes": (),
     "learning_rate": 1e-3,
     "learning_rate_frames": 100_000,
     "entropy_weight": 0.03,
@@ -41,6 +41,11 @@ PONG = MINATAR | {
 IMPALA = {"update_kind": "impala", "num_auxiliary_tasks": 0}
 STACX = {"update_kind": "stacx"}
 BMG = {"update_kind": "bmg"}
+LARGEST = BMG | {
+    "matching_function": "policy_and_value",
+    "inner_steps": 2,
+    "target_steps": 2,
+}
 NUM_ACTIONS = 3
 
 

@@ -201,7 +201,9 @@ def act(
     logits = apply(config, main(params), observations, is_legal).logits[:, 0]
     cumulative = jnp.cumsum(jax.nn.softmax(logits), axis=-1)
     thresholds = uniforms[:, jnp.newaxis] * cumulative[:, -1:]
-    return jnp.argmax(cumulative > thresholds, axis=-1).astype(jnp.int32), logits
+    # Sums in another order can grow by rounding where nothing is added.
+    is_next = (cumulative > thresholds) & is_legal[jnp.newaxis]
+    return jnp.argmax(is_next, axis=-1).astype(jnp.int32), logits
 
 
 def loss(

@@ -177,11 +177,12 @@ def check(config: Config) -> None:
         lambda v: v >= config.num_replay,
         f"at least num_replay = {config.num_replay}",
     )
+    unroll = config.unroll_length * _atari_worlds.of(config.game).frames_per_step
     require(
         config,
         "learning_rate_frames",
-        lambda v: v >= config.unroll_length,
-        f"at least unroll_length = {config.unroll_length}",
+        lambda v: v >= unroll,
+        f"at least {unroll}, the frames of an unroll",
     )
     require(
         config,
@@ -190,11 +191,21 @@ def check(config: Config) -> None:
         f"more than entropy_weight = {config.entropy_weight}",
     )
     _atari_worlds.of(config.game).check(config)
-    kind = config.update_kind
-    if kind == _atari_updates.impala.__name__:
-        require_unused(config, _UNUSED_WITHOUT_META_LEARNER, "nothing is meta-learned")
-    if kind != _atari_updates.bmg.__name__:
+    _check_unused(config)
+
+
+def _check_unused(config: Config) -> None:
+    """Raises ValueError where a field of the structure is without effect."""
+    if not config.channels:
+        require_unused(config, _UNUSED_WITHOUT_SECTIONS, "there are no sections")
+    if config.update_kind == _atari_updates.impala.__name__:
+        unused = _UNUSED_WITHOUT_META_LEARNER | {"meta_replay": config.num_replay}
+        require_unused(config, unused, "nothing is meta-learned")
+    if config.update_kind != _atari_updates.bmg.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
+    elif config.target_last_step == _atari_updates.meta_learned.__name__:
+        unused = {"target_optimizer": _atari_updates.rmsprop.__name__}
+        require_unused(config, unused, "the target's last step is the agent's own")
 
 
 def open_source(structure: structures.Structure) -> Any:
@@ -396,10 +407,8 @@ def _frames(config: Config, updates: jax.Array) -> jax.Array:
     return updates * (steps * _atari_worlds.of(config.game).frames_per_step)
 
 
-_UNUSED_WITHOUT_META_LEARNER = {
-    "num_auxiliary_tasks": 0,
-    "next_params": _atari_updates.learned.__name__,
-}
+_UNUSED_WITHOUT_SECTIONS = {"num_blocks": 0, "rematerialization": "none"}
+_UNUSED_WITHOUT_META_LEARNER = {"num_auxiliary_tasks": 0}
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_optimizer": _atari_updates.rmsprop.__name__,

@@ -128,11 +128,6 @@ class Ring:
     def __len__(self) -> int:
         return min(self._added, self.capacity)
 
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of all frames that it holds."""
-        return sum(len(frames) for frames in self._frames if frames is not None)
-
     def add(self, trajectories: Trajectories) -> None:
         """Adds trajectories, any leading axes, in order; the oldest make room."""
         order = [*np.ndindex(trajectories.actions.shape[:-1])]

@@ -17,6 +17,8 @@ from typing import Annotated, Any
 import annotated_types
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
+from bmg_sweeps import errors
+
 
 @dataclasses.dataclass(frozen=True)
 class OneOf:
@@ -70,7 +72,7 @@ def check(config: Any) -> None:
         for marker in markers:
             if not _holds(marker, value):
                 expected = _expected(markers, marker, value)
-                raise ValueError(f"{field} = {value!r}: expected {expected}")
+                raise ValueError(f"{field} = {value!r}: {expected}")
 
 
 @functools.cache
@@ -128,13 +130,14 @@ def _expected(markers: Iterable[Marker], broken: Marker, value: Any) -> str:
     """Says in words what a marker asks for; a bound together with its other end."""
     match broken:
         case Each(bound):
-            return _range("sizes", [bound])
+            return f"expected {_range('sizes', [bound])}"
         case DivisorOf(number):
-            return f"a divisor of {number}"
+            return f"expected a divisor of {number}"
         case OneOf():
-            return f"one of {', '.join(broken.names())}"
+            return errors.expected_one_of(value, broken.names())
     noun = "an integer" if isinstance(value, int) else "a number"
-    return _range(noun, [m for m in markers if isinstance(m, Ge | Gt | Le | Lt)])
+    bounds = [m for m in markers if isinstance(m, Ge | Gt | Le | Lt)]
+    return f"expected {_range(noun, bounds)}"
 
 
 def _range(noun: str, bounds: list[Ge | Gt | Le | Lt]) -> str:

@@ -49,8 +49,8 @@ class Config:
         ("length", 3, "a divisor of 100"),
         ("sizes", (4, 0), "sizes of at least 1"),
         ("small", (4,), "sizes of at most 3"),
-        ("kind", "best", "one of fast, slow"),
-        ("later", "fast", "one of slow"),
+        ("kind", "best", "one of: fast, slow"),
+        ("later", "fast", "one of: slow"),
     ],
 )
 def test_a_value_out_of_its_range_is_named(field, value, expected):
@@ -58,6 +58,11 @@ def test_a_value_out_of_its_range_is_named(field, value, expected):
     with pytest.raises(ValueError, match="expected") as error:
         ranges.check(Config(**{field: value}))
     assert str(error.value) == f"{field} = {value!r}: expected {expected}"
+
+
+def test_a_name_that_is_nearly_one_is_found():
+    with pytest.raises(ValueError, match=r"^kind = 'slov': did you mean slow\?$"):
+        ranges.check(Config(kind="slov"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,10 @@
-"""Meta-updates of Atari: what reduces to what, and which gradients reach where."""
+"""Meta-updates of Atari: what reduces to what, and which gradients reach where.
+
+In double precision, so that rounding hides nothing. Nearly all of the time is that of
+compiling: few programs, each for several tests.
+"""
+
+import functools
 
 import chex
 import jax
@@ -11,6 +17,8 @@ import small_atari
 from bmg_sweeps.core import mixed_mode
 from trainers import _atari_agent, _atari_updates
 
+STEP = 1e-4  # Of finite differences.
+VALUES = {"unroll_length": 3}
 KINDS = {
     "stacx": small_atari.STACX,
     **{
@@ -18,89 +26,139 @@ KINDS = {
         for name in _atari_updates.MATCHING_FUNCTIONS
     },
 }
+COMMON = ("stacx", "policy_kl", "squared_euclidean")  # Others compile in slow tests.
+EACH = [
+    pytest.param(name, marks=() if name in COMMON else pytest.mark.slow)
+    for name in KINDS
+]
+SQUARED = KINDS["squared_euclidean"]
+# Each is looked at by several tests.
+REPLAY_AND_NS = SQUARED | {
+    "target_steps": 3,
+    "target_last_step": "on_replay",
+    "next_params": "recomputed",
+}
+LEARNED_AND_DB = SQUARED | {
+    "target_last_step": "meta_learned",
+    "next_params": "bootstrapped",
+}
+
+
+main = _atari_agent.main
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_double_precision():
+    with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(_atari_agent.PRECISIONS, "float32", jnp.float64)
+        yield
+
+
+def make_config(**values):
+    return small_atari.make_config(**VALUES | values)
+
+
+def data(config):
+    """What a meta-update reads, and the learner before it."""
+    given, learner = small_atari.given(config), small_atari.start(config)
+
+    def convert(leaf):
+        is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(jnp.float64) if is_float else leaf
+
+    return jax.tree.map(convert, (given, learner))
 
 
 def update(config, given=None, learner=None):
-    """One meta-update, compiled."""
-    given = given or small_atari.given(config)
-    learner = learner or small_atari.start(config)
+    """One meta-update, compiled; a structure compiles once."""
+    own_given, own_learner = data(config)
     kind = _atari_updates.UPDATE_KINDS[config.update_kind]
-    return jax.jit(kind)(given, learner)
+    return jax.jit(kind)(given or own_given, learner or own_learner)
 
 
-def meta_gradient(config, **parts):
-    return update(config, **parts)[0].meta_gradient
+@functools.cache
+def updated(name):
+    """The learner after one update of a kind."""
+    return update(make_config(**KINDS[name]))[0]
 
 
-@pytest.fixture(scope="module")
-def stacx():
-    """What one update of STACX leads to."""
-    return update(small_atari.make_config(**small_atari.STACX))[0]
+def with_batches(given, **parts):
+    return given._replace(batches=given.batches._replace(**parts))
 
 
-@pytest.mark.parametrize("name", _atari_updates.MATCHING_FUNCTIONS)
-def test_agents_updates_are_the_same_bits_in_stacx_and_bmg(stacx, name):
+@pytest.mark.parametrize("name", EACH[1:])
+def test_agents_updates_are_the_same_bits_in_stacx_and_bmg(name):
     """They differ in the meta-objective only."""
-    bmg, _ = update(small_atari.make_config(**KINDS[name]))
-    chex.assert_trees_all_equal(bmg.agent, stacx.agent)
+    chex.assert_trees_all_equal(updated(name).agent, updated("stacx").agent)
     with pytest.raises(AssertionError):
-        chex.assert_trees_all_equal(bmg.meta_gradient, stacx.meta_gradient)
-
-
-def test_stacx_is_bmg_with_a_half_step_of_sgd_and_squared_distance(stacx):
-    """Eq. 3: ũ = u − ½ ∇f and ‖ũ − u‖² have the gradient ∇f · ∂u/∂w."""
-    bmg = meta_gradient(
-        small_atari.make_config(
-            **KINDS["squared_euclidean"],
-            target_optimizer="sgd",
-            target_learning_rate=0.5,
+        chex.assert_trees_all_equal(
+            updated(name).meta_gradient, updated("stacx").meta_gradient
         )
+
+
+def test_stacx_is_bmg_with_a_half_step_of_sgd_and_squared_distance():
+    """Eq. 3: ũ = u − ½ ∇f and ‖ũ − u‖² have the gradient ∇f · ∂u/∂w."""
+    values = SQUARED | {"target_optimizer": "sgd", "target_learning_rate": 0.5}
+    bmg, _ = update(make_config(**values))
+    chex.assert_trees_all_close(
+        bmg.meta_gradient, updated("stacx").meta_gradient, rtol=1e-9
     )
-    chex.assert_trees_all_close(bmg, stacx.meta_gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_impala_is_the_main_task_at_the_objectives_values():
-    """Of STACX without auxiliary tasks, whose meta-parameters decode to p."""
-    impala, _ = update(small_atari.make_config(**small_atari.IMPALA))
-    config = small_atari.make_config(**small_atari.STACX, num_auxiliary_tasks=0)
-    learner = small_atari.start(config)
-    large = _atari_agent.HyperParams(*[jnp.full(1, 20.0)] * 6)  # Of σ = 1 to rounding.
+    """Of STACX whose other tasks weigh nothing, and whose main one decodes to p."""
+    config = make_config(**small_atari.STACX)
+    _, learner = data(config)
+    impala = make_config(**small_atari.IMPALA)
+    alone = _atari_updates.init(impala, main(learner.agent.params))
     share = config.entropy_weight / config.max_entropy_weight
+    whole = jnp.full(3, 40.0)  # Of σ = 1 to rounding.
     learner = learner._replace(
-        meta_params=large._replace(entropy_weight=jnp.log(share / (1 - share))[None])
+        meta_params=_atari_agent.HyperParams(
+            discount=whole,
+            trace_decay=whole,
+            leak=whole,
+            policy_gradient_weight=jnp.array([40.0, -90.0, -90.0]),
+            entropy_weight=jnp.array([jnp.log(share / (1 - share)), -90.0, -90.0]),
+            value_weight=jnp.array([40.0, -90.0, -90.0]),
+        )
     )
     stacx, _ = update(config, learner=learner)
-    chex.assert_trees_all_close(impala.agent, stacx.agent, rtol=1e-5, atol=1e-6)
+    alone, _ = update(impala, learner=alone)
+    for actual, expected in zip(both(alone), both(stacx), strict=True):
+        chex.assert_trees_all_close(actual, main(expected), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_meta_gradients_are_finite_differences_of_the_right_quantity(name):
+@pytest.fixture(scope="module")
+def differences():
+    """Of each kind, 18 central differences of what its meta-gradient is of."""
+    given, learner = data(make_config(**small_atari.STACX))
+    flat, unflatten = jax.flatten_util.ravel_pytree(learner.meta_params)
+
+    @jax.jit
+    def values(points):
+        moved = jax.vmap(lambda w: params_after_update(given, learner, unflatten(w)))
+        objectives = fixed_objectives(given, _atari_updates.stacx(given, learner)[0])
+        return jax.vmap(objectives)(moved(points))
+
+    steps, center = STEP * np.eye(flat.size), flat[np.newaxis]
+    found = values(jnp.concatenate([center + steps, center - steps]))
+    return {
+        name: (both[: flat.size] - both[flat.size :]) / (2 * STEP)
+        for name, both in found.items()
+    }
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_meta_gradients_are_finite_differences_of_the_right_quantity(name, differences):
     """Of ⟨∇f(u¹), u¹(w)⟩ for STACX and μ(ũ, u¹(w)) for BMG, ∇f and ũ held fixed.
 
-    f is a semi-gradient loss, whose own differences are something else. In float64.
+    f is a semi-gradient loss, whose own differences are something else.
     """
-    with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
-        patch.setitem(_atari_agent.PRECISIONS, "float32", jnp.float64)
-        config = small_atari.make_config(**KINDS[name])
-        given, learner = as_float64(
-            small_atari.given(config), small_atari.start(config)
-        )
-        actual = meta_gradient(config, given=given, learner=learner)
-        params_of = jax.jit(lambda w: params_after_update(given, learner, w))
-        objective = fixed_objective(
-            name, given, learner, params_of(learner.meta_params)
-        )
-        objective = jax.jit(objective)
-        flat, unflatten = jax.flatten_util.ravel_pytree(learner.meta_params)
-
-        def at(i, step):
-            return objective(params_of(unflatten(flat.at[i].add(step))))
-
-        expected = [(at(i, 1e-4) - at(i, -1e-4)) / 2e-4 for i in range(flat.size)]
-        actual = np.asarray(jax.flatten_util.ravel_pytree(actual)[0])
+    actual = jax.flatten_util.ravel_pytree(updated(name).meta_gradient)[0]
     scale = np.max(np.abs(actual))
     assert scale > 0
-    np.testing.assert_allclose(actual / scale, np.array(expected) / scale, atol=1e-5)
+    np.testing.assert_allclose(actual / scale, differences[name] / scale, atol=1e-6)
     assert np.all(actual != 0)  # Each of the 18 has a way to the agent.
 
 
@@ -108,59 +166,81 @@ def params_after_update(given, learner, meta_params):
     """u_0¹(w): features and the main task."""
     learner = learner._replace(meta_params=meta_params)
     after, _ = _atari_updates.stacx(given, learner)
-    return _atari_agent.main(after.agent.params)
+    return main(after.agent.params)
 
 
-def fixed_objective(name, given, learner, params):
-    """What a kind's meta-gradient is of, as a function of u_0¹; written out."""
-    config, batch = given.config, given.batches.meta
-    hyper_params = jax.tree.map(jnp.atleast_1d, _atari_agent.objective(config))
+def objective_gradient(given, params):
+    """∇f(u; p) of the main task, on the trajectories of the meta-objective."""
+    hyper_params = jax.tree.map(jnp.atleast_1d, _atari_agent.objective(given.config))
     grads, _ = jax.grad(_atari_agent.loss, argnums=1, has_aux=True)(
-        config, params, hyper_params, batch, given.is_legal
+        given.config, params, hyper_params, given.batches.meta, given.is_legal
     )
-    if name == "stacx":
-        scale = config.meta_loss_weight / config.loss_weight
-        return lambda params: scale * optax.tree.vdot(grads, params)
-    after, _ = _atari_updates.stacx(given, learner)
+    return grads
+
+
+def fixed_objectives(given, after):
+    """What each kind's meta-gradient is of, as a function of u_0¹; written out."""
+    config = given.config
+    params = main(after.agent.params)
+    grads = objective_gradient(given, params)
     target = stepped(given, params, grads, second_moments(after))
+    scale = config.meta_loss_weight / config.loss_weight
+    return lambda params: (
+        distances(given, target, params)
+        | {"stacx": scale * optax.tree.vdot(grads, params)}
+    )
+
+
+def distances(given, target, params):
+    """μ(ũ, u) of each matching function, written out."""
+    config, states = given.config, given.batches.meta.observations[:-1]
 
     def outputs(params):
-        states = batch.observations[:-1]
         logits, values = _atari_agent.apply(config, params, states, given.is_legal)
         return jax.nn.log_softmax(logits), values
 
-    def divergences(params):
-        (log_p, v), (log_q, u) = outputs(target), outputs(params)
-        return {
-            "policy_kl": jnp.sum(jnp.exp(log_p) * (log_p - log_q), -1),
-            "reverse": jnp.sum(jnp.exp(log_q) * (log_q - log_p), -1),
-            "value": (v - u) ** 2,
-        }
+    (log_p, v), (log_q, u) = outputs(target), outputs(params)
+    forward = jnp.mean(jnp.sum(jnp.exp(log_p) * (log_p - log_q), -1))
+    reverse = jnp.mean(jnp.sum(jnp.exp(log_q) * (log_q - log_p), -1))
+    values = jnp.mean((v - u) ** 2)
+    difference = jax.tree.map(jnp.subtract, target, params)
+    weight = config.meta_loss_weight
+    return {
+        "policy_kl": weight * forward,
+        "symmetric_policy_kl": weight * (forward + reverse),
+        "value": weight * values,
+        "policy_and_value": weight * (forward + config.value_matching_weight * values),
+        "squared_euclidean": optax.tree.norm(difference, squared=True),
+    }
 
-    def objective(params):
-        means = {n: jnp.mean(d) for n, d in divergences(params).items()}
-        weight = config.meta_loss_weight
-        difference = jax.tree.map(jnp.subtract, target, params)
-        return {
-            "policy_kl": weight * means["policy_kl"],
-            "symmetric_policy_kl": weight * (means["policy_kl"] + means["reverse"]),
-            "value": weight * means["value"],
-            "policy_and_value": weight
-            * (means["policy_kl"] + config.value_matching_weight * means["value"]),
-            "squared_euclidean": optax.tree.norm(difference, squared=True),
-        }[name]
 
-    return objective
+def test_matching_functions_are_what_their_names_say():
+    """All of them, at any two agents."""
+    given, learner = data(make_config())
+    params = main(learner.agent.params)
+    target = jax.tree.map(lambda x: x + 0.1 * jnp.cos(7 * x), params)
+
+    @jax.jit
+    def both(given, target, params):
+        functions = _atari_updates.MATCHING_FUNCTIONS
+        actual = {name: f(given, target, params) for name, f in functions.items()}
+        return actual, distances(given, target, params)
+
+    actual, expected = both(given, target, params)
+    chex.assert_trees_all_close(actual, expected, rtol=1e-9)
+    assert min(actual.values()) > 0
+    assert len(set(map(float, actual.values()))) == 5
 
 
 def second_moments(learner):
     """ν of RMSProp after an update, of features and the main task."""
-    moments = [
-        leaf
-        for leaf in jax.tree.leaves(learner.agent.opt_state, is_leaf=is_params)
-        if is_params(leaf)
-    ]
-    return _atari_agent.main(moments[0])
+    return main(all_second_moments(learner))
+
+
+def all_second_moments(learner):
+    """The same of all tasks."""
+    leaves = jax.tree.leaves(learner.agent.opt_state, is_leaf=is_params)
+    return next(leaf for leaf in leaves if is_params(leaf))
 
 
 def is_params(tree):
@@ -182,24 +262,21 @@ def stepped(given, params, grads, moments):
     )
 
 
-def as_float64(*trees):
-    def convert(leaf):
-        is_float = jnp.issubdtype(leaf.dtype, jnp.floating)
-        return leaf.astype(jnp.float64) if is_float else leaf
-
-    return jax.tree.map(convert, trees)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [KINDS["stacx"], KINDS["policy_and_value"]])
 def test_two_updates_are_differentiated_through(values):
     """K = 2: the derivative of the derivative is the one of plain reverse mode."""
-    config = small_atari.make_config(**values, inner_steps=2)
-    given, learner = small_atari.given(config), small_atari.start(config)
-    forwards = meta_gradient(config, given=given, learner=learner)
+    config = make_config(**values, inner_steps=2)
+    given, learner = data(config)
+    kind = _atari_updates.UPDATE_KINDS[config.update_kind]
+    forwards, _ = update(config)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mixed_mode, "value_and_gradient", plain_value_and_gradient)
-        backwards = meta_gradient(config, given=given, learner=learner)
-    chex.assert_trees_all_close(forwards, backwards, rtol=1e-3, atol=1e-6)
+        # Another function, for JAX has a program of `kind` already.
+        backwards, _ = jax.jit(lambda *both: kind(*both))(given, learner)
+    chex.assert_trees_all_close(
+        forwards.meta_gradient, backwards.meta_gradient, rtol=1e-7
+    )
 
 
 def plain_value_and_gradient(loss, *arguments):
@@ -208,120 +285,140 @@ def plain_value_and_gradient(loss, *arguments):
 
 def test_with_k_of_two_the_agent_makes_the_first_update_on_replay():
     """And the second one on τ: it ends where two meta-updates of K = 1 do."""
-    config = small_atari.make_config(**small_atari.IMPALA, inner_steps=2)
-    given, learner = small_atari.given(config), small_atari.start(config)
-    twice, _ = update(config, given=given, learner=learner)
-    for batch in (
-        jax.tree.map(lambda x: x[0], given.batches.inner),
-        given.batches.main,
-    ):
-        batches = given.batches._replace(main=batch, inner=None)
-        learner, _ = update(
-            config, given=given._replace(batches=batches), learner=learner
-        )
-    chex.assert_trees_all_close(twice.agent, learner.agent, rtol=1e-5, atol=1e-7)
+    config = make_config(**small_atari.IMPALA, inner_steps=2)
+    given, learner = data(config)
+    twice, _ = update(config)
+    one = make_config(**small_atari.IMPALA)
+    of_replay = jax.tree.map(lambda x: x[0], given.batches.inner)
+    for batch in (of_replay, given.batches.main):
+        batches = with_batches(given, main=batch, inner=None)
+        learner, _ = update(one, batches._replace(config=one), learner)
+    chex.assert_trees_all_close(twice.agent, learner.agent, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_targets_first_steps_have_replay_of_their_own():
-    """L = 3: ũ is what two agents' updates and one step on the objective lead to."""
-    config = small_atari.make_config(**KINDS["squared_euclidean"], target_steps=3)
-    given, learner = small_atari.given(config), small_atari.start(config)
-    after, metrics = update(config, given=given, learner=learner)
-    further = after
-    for i in range(2):
-        batch = jax.tree.map(lambda x, i=i: x[i], given.batches.target)
-        batches = given.batches._replace(main=batch, target=None)
-        one = small_atari.make_config(**small_atari.STACX)
-        step = given._replace(config=one, batches=batches)
-        further, _ = update(
-            one, given=step, learner=further._replace(meta_params=learner.meta_params)
-        )
-    params = _atari_agent.main(further.agent.params)
-    hyper_params = jax.tree.map(jnp.atleast_1d, _atari_agent.objective(config))
-    grads, _ = jax.grad(_atari_agent.loss, argnums=1, has_aux=True)(
-        config, params, hyper_params, given.batches.meta, given.is_legal
+    """L = 3: ũ is what two agents' updates and one step on the objective lead to.
+
+    The step is on the replay trajectories.
+    """
+    config, plain = make_config(**REPLAY_AND_NS), make_config(**small_atari.STACX)
+    given, learner = data(config)
+    _, metrics = update(config)
+    main_batches = [given.batches.main]
+    main_batches += [
+        jax.tree.map(lambda x, i=i: x[i], given.batches.target) for i in (0, 1)
+    ]
+    learners = [learner]
+    for batch in main_batches:
+        step = with_batches(given, main=batch, target=None)._replace(config=plain)
+        before = learners[-1]._replace(meta_params=learner.meta_params)
+        learners.append(jax.jit(_atari_updates.stacx)(step, before)[0])
+    _, after, _, last = learners
+    replay = jax.tree.map(
+        lambda x: x[..., 2:] if x.ndim == 1 else x[:, 2:], given.batches.meta
     )
-    target = stepped(given, params, grads, second_moments(further))
-    distance = jax.tree.map(jnp.subtract, target, _atari_agent.main(after.agent.params))
-    np.testing.assert_allclose(
-        metrics["meta_loss"], optax.tree.norm(distance, squared=True), rtol=1e-3
-    )
+
+    @jax.jit
+    def distance(given, after, last):
+        params = main(last.agent.params)
+        grads = objective_gradient(given, params)
+        target = stepped(given, params, grads, second_moments(last))
+        difference = jax.tree.map(jnp.subtract, target, main(after.agent.params))
+        return optax.tree.norm(difference, squared=True)
+
+    expected = distance(with_batches(given, meta=replay), after, last)
+    np.testing.assert_allclose(metrics["meta_loss"], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("last_step", "sees_online"),
-    [("on_all", True), ("on_replay", False), ("meta_learned", True)],
+    ("values", "sees_online"),
+    [
+        (SQUARED, True),
+        pytest.param(REPLAY_AND_NS, False, marks=pytest.mark.slow),
+        (LEARNED_AND_DB, True),
+    ],
+    ids=["on_all", "on_replay", "meta_learned"],
 )
-def test_the_last_step_sees_what_its_name_says(last_step, sees_online):
-    """Other rewards in the online trajectories of the meta-objective move the target."""
-    values = KINDS["squared_euclidean"] | {"target_last_step": last_step}
-    config = small_atari.make_config(**values)
-    given = small_atari.given(config)
+def test_the_last_step_sees_what_its_name_says(values, sees_online):
+    """Other online rewards in the meta-objective move the target, or do not."""
+    config = make_config(**values)
+    given, _ = data(config)
     meta = given.batches.meta
     other = meta._replace(r_t=meta.r_t.at[:, 0].add(0.5))
     losses = [
-        update(
-            config, given=given._replace(batches=given.batches._replace(meta=batch))
-        )[1]["meta_loss"]
+        update(config, with_batches(given, meta=batch))[1]["meta_loss"]
         for batch in (meta, other)
     ]
     assert (losses[0] != losses[1]) == sees_online
 
 
 @pytest.mark.parametrize(
-    ("last_step", "sees_objective"), [("on_all", True), ("meta_learned", False)]
+    ("values", "sees_objective"),
+    [(SQUARED, True), (LEARNED_AND_DB, False)],
+    ids=["on_all", "meta_learned"],
 )
-def test_the_meta_learned_last_step_does_not_see_the_objective(
-    last_step, sees_objective
-):
+def test_the_meta_learned_last_step_does_not_see_the_objective(values, sees_objective):
     """Another α of p moves the default target, and not that of "w"."""
-    values = KINDS["squared_euclidean"] | {"target_last_step": last_step}
     losses = [
-        update(small_atari.make_config(**values, leak=leak))[1]["meta_loss"]
-        for leak in (1.0, 0.5)
+        update(make_config(**values, leak=leak))[1]["meta_loss"] for leak in (1.0, 0.5)
     ]
     assert (losses[0] != losses[1]) == sees_objective
 
 
-@pytest.mark.parametrize("name", ["stacx", "policy_kl"])
-def test_more_replay_in_the_meta_objective_leaves_the_agents_update_alone(name):
-    """ "R" with L = 1: the meta-gradient is another, the agent's bits are not."""
-    config = small_atari.make_config(**KINDS[name], meta_replay=9)
-    given = small_atari.given(config)
+@pytest.mark.slow
+def test_more_replay_in_the_meta_objective_leaves_the_agents_update_alone():
+    """As "R" has it with L = 1: another meta-gradient, the same bits of the agent."""
+    config = make_config(**KINDS["policy_kl"], meta_replay=9)
+    given, _ = data(config)
     assert given.batches.meta.is_online.tolist() == [True] * 2 + [False] * 9
-    more, _ = update(config, given=given)
-    fewer = small_atari.make_config(**KINDS[name])
-    batches = given.batches._replace(meta=given.batches.main)
-    few, _ = update(fewer, given=given._replace(config=fewer, batches=batches))
+    more, _ = update(config)
+    fewer = make_config(**KINDS["policy_kl"])
+    fewer_given = with_batches(given, meta=given.batches.main)._replace(config=fewer)
+    few, _ = update(fewer, fewer_given)
     chex.assert_trees_all_equal(more.agent, few.agent)
     with pytest.raises(AssertionError):
         chex.assert_trees_all_equal(more.meta_gradient, few.meta_gradient)
 
 
-def test_what_the_agent_goes_on_from():
-    """NS: the update made again under the new w. DB: the target."""
-    default, ns, db = (
-        update(small_atari.make_config(**KINDS["policy_kl"], next_params=name))[0]
-        for name in ("learned", "recomputed", "bootstrapped")
-    )
-    chex.assert_trees_all_equal(default.meta_params, ns.meta_params, db.meta_params)
-    start = small_atari.start(small_atari.make_config(**KINDS["policy_kl"]))
-    again, _ = update(
-        small_atari.make_config(**small_atari.STACX),
-        learner=start._replace(meta_params=default.meta_params),
-    )
-    chex.assert_trees_all_equal(ns.agent, again.agent)
-    heads = jax.tree.map(
-        lambda a, b: bool(jnp.all(a[1:] == b[1:])),
-        *(
-            {k: v for k, v in one.agent.params.items() if k != "torso"}
-            for one in (default, db)
-        ),
-    )
-    assert all(jax.tree.leaves(heads))
-    main = jax.tree.map(
-        lambda a, b: bool(jnp.all(a == b)),
-        _atari_agent.main(default.agent.params)["torso"],
-        _atari_agent.main(db.agent.params)["torso"],
-    )
-    assert not any(jax.tree.leaves(main))
+@pytest.mark.slow
+def test_the_agent_may_go_on_from_its_update_made_again():
+    """NS: under the new w, from where it was."""
+    config, plain = make_config(**REPLAY_AND_NS), make_config(**small_atari.STACX)
+    given, start = data(config)
+    ns, _ = update(config)
+    step = with_batches(given, target=None)._replace(config=plain)
+    for meta_params, is_same in ((start.meta_params, False), (ns.meta_params, True)):
+        learner = start._replace(meta_params=meta_params)
+        again, _ = jax.jit(_atari_updates.stacx)(step, learner)
+        pairs = zip(both(ns), both(again), strict=True)
+        assert all(is_close(*pair) for pair in pairs) == is_same
+
+
+def test_the_agent_may_go_on_from_the_target():
+    """DB: features and main task are twice updated under w; other heads once."""
+    db, _ = update(make_config(**LEARNED_AND_DB))
+    config = make_config(**small_atari.STACX)
+    _, start = data(config)
+    once = updated("stacx")
+    twice, _ = update(config, learner=once._replace(meta_params=start.meta_params))
+    for actual, first, second in zip(
+        *(both(learner) for learner in (db, once, twice)), strict=True
+    ):
+        chex.assert_trees_all_close(main(actual), main(second), rtol=1e-9)
+        chex.assert_trees_all_close(others(actual), others(first), rtol=1e-9)
+
+
+def is_close(left, right):
+    close = jax.tree.map(lambda a, b: jnp.allclose(a, b, 1e-6, 1e-9), left, right)
+    return all(map(bool, jax.tree.leaves(close)))
+
+
+def both(learner):
+    """Parameters, and second moments, of all tasks."""
+    return learner.agent.params, all_second_moments(learner)
+
+
+def others(params):
+    """Those of the auxiliary tasks."""
+    return _atari_agent.with_heads(params, lambda leaf: leaf[1:]) | {"torso": ()}

@@ -1,6 +1,7 @@
 """Every trainer keeps to the contract; see contract_tests."""
 
 import pytest
+import small_atari
 import small_few_shot
 import small_q_lambda
 import small_two_colors
@@ -63,6 +64,20 @@ class TestFewShot(Contract):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(few_shot, "_CHUNK_SECONDS", 1e9)
             yield
+
+
+class TestMinAtar(Contract):
+    """BMG with auxiliary tasks, K and L above 1, and the longest row."""
+
+    trainer = "atari"
+    values = small_atari.MINATAR | small_atari.LARGEST
+
+
+class TestAtari(Contract):
+    """A game whose world is a live source; a round is a call, and two make a row."""
+
+    trainer = "atari"
+    values = small_atari.PONG | {"game": "freeway"} | small_atari.IMPALA
 
 
 class Toy(Contract):
