@@ -209,8 +209,8 @@ def _states(
 def _round_seconds(config: Any, source: Any, repeats: int) -> tuple[float, float]:
     """Times acting and learning of whole rounds."""
     state = jax.jit(atari.init)(config, jax.random.key(0), None)
-    observed = jnp.zeros(source.observes.shape, source.observes.dtype)
-    act = jax.jit(atari.act).lower(config, state, observed, jnp.int32(0)).compile()
+    step = jax.ShapeDtypeStruct((), jnp.int32)
+    act = jax.jit(atari.act).lower(config, state, source.observes, step).compile()
 
     def read() -> Any:
         return source.read(functools.partial(act, config, state), state)

@@ -308,7 +308,8 @@ def _torso(config: Any) -> hk.Transformed:
         config.num_blocks,
         config.feature_size,
         PRECISIONS[config.precision],
-        config.rematerialization == "sections",
+        is_rematerialized=config.rematerialization == "sections",
+        is_written_out=jax.default_backend() == "cpu",
     )
 
 

@@ -21,13 +21,12 @@ from concurrent import futures
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bmg_sweeps.environments import action_log, atari, frame_ring
 
-Act = Callable[[jax.Array, np.ndarray], tuple[jax.Array, jax.Array]]
-"""Observations [N, H, W, 4 · C], [] step of the round ↦ actions [N], logits [N, 18]."""
+Act = Callable[[frame_ring.Recent, np.ndarray], tuple[jax.Array, jax.Array]]
+"""The newest frames, [] step of the round ↦ actions [N], logits [N, 18]."""
 
 _SPANS, _SAMPLES = 0, 1  # What is drawn of the run's key, besides by the trainer.
 
@@ -93,19 +92,21 @@ class LiveGames:
         self._settings = settings
         self._pool = pool
         count = settings.emulators.num_environments
-        height, width, channels = settings.emulators.frame_shape
-        self.observes = jax.ShapeDtypeStruct(
-            (count, height, width, frame_ring.STACK * channels), jnp.uint8
+        frames = (count, *settings.emulators.frame_shape)
+        self.observes = frame_ring.Recent(
+            frames=(jax.ShapeDtypeStruct(frames, np.uint8),) * frame_ring.STACK,
+            ages=jax.ShapeDtypeStruct((count,), np.int32),
         )
         members = settings.num_online + settings.num_replay_samples
         acted = (settings.unroll_length, count)
-        batch = _room(settings, settings.num_updates, members)
+        # The same for all rounds: to be given memory takes as long as to write there.
+        self._batch = _room(settings, settings.num_updates, members)
         self.delivers = {
             name: jax.ShapeDtypeStruct(array.shape, array.dtype)
-            for name, array in batch._asdict().items()
+            for name, array in self._batch._asdict().items()
         } | {
-            "acted_rewards": jax.ShapeDtypeStruct(acted, jnp.float32),
-            "acted_game_over": jax.ShapeDtypeStruct(acted, jnp.bool_),
+            "acted_rewards": jax.ShapeDtypeStruct(acted, np.float32),
+            "acted_game_over": jax.ShapeDtypeStruct(acted, np.bool_),
         }
         self._clear()
 
@@ -117,10 +118,11 @@ class LiveGames:
             state: the trainer's. Its `key` never changes; nothing else is looked at.
 
         Returns:
-            As `delivers` says. Leading axes are [U, M]: of each update first its new
-            trajectories, then those from the replay, which may be new ones, too.
-            `continues` is False where a game was over or a life lost. `acted_rewards`
-            and `acted_game_over` [T, N] are of the round, in the order of time.
+            As `delivers` says; the next call writes over it. Leading axes are [U, M]:
+            of each update first its new trajectories, then those from the replay, which
+            may be new ones, too. `continues` is False where a game was over or a life
+            lost. `acted_rewards` and `acted_game_over` [T, N] are of the round, in the
+            order of time.
 
         Raises:
             ValueError: the game has no such action.
@@ -129,19 +131,22 @@ class LiveGames:
             key = np.asarray(jax.random.key_data(state.key)).tolist()
             zeros = np.zeros(self._settings.emulators.num_environments, np.int64)
             self._begin(key, spans=zeros, begins=zeros)
-        settings = self._settings
-        members = settings.num_online + settings.num_replay_samples
-        batch = _room(settings, settings.num_updates, members)
-        online = _part(batch, slice(settings.num_online))
-        replayed = _part(batch, slice(settings.num_online, members))
-        rewards, is_game_over = self._play(self._acting(act), online)
+        online = _part(self._batch, slice(self._settings.num_online))
+        replayed = _part(self._batch, slice(self._settings.num_online, None))
+
+        def choose(step: int) -> tuple[np.ndarray, np.ndarray]:
+            recent = frame_ring.Recent(tuple(self._recent), self._ages)
+            actions, logits = act(recent, np.int32(step))
+            return np.asarray(actions), np.asarray(logits)
+
+        rewards, is_game_over = self._play(choose, online)
         self._ring.add(online)
         self._ring.sample(
             np.random.default_rng([*self._key, _SAMPLES, self._rounds]), replayed
         )
         self._rounds += 1
         self._log.forget(self._needed())
-        return batch._asdict() | {
+        return self._batch._asdict() | {
             "acted_rewards": rewards,
             "acted_game_over": is_game_over,
         }
@@ -252,22 +257,6 @@ class LiveGames:
             self._log.begin(is_due, self._spans)
         return step
 
-    def _acting(self, act: Act) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
-        """Makes the choice of a round's actions, which observes as it goes."""
-        stack = np.stack(self._recent, axis=1)
-        observations = _stacked(stack, self._ages[:, np.newaxis])[:, 0]
-
-        def choose(step: int) -> tuple[np.ndarray, np.ndarray]:
-            nonlocal observations
-            if step:
-                observations = _followed(
-                    observations, self._recent[-1], self._ages == 0
-                )
-            actions, logits = act(observations, np.int32(step))
-            return np.asarray(actions), np.asarray(logits)
-
-        return choose
-
     def _play(
         self,
         choose: Callable[[int], tuple[np.ndarray, np.ndarray]],
@@ -283,9 +272,9 @@ class LiveGames:
         ages = np.moveaxis(trajectories.ages, -1, 0)
         for index, recent in enumerate(self._recent):
             # Frames of the episode before are no part of what can be acted again.
-            is_of_episode = self._ages >= frame_ring.STACK - 1 - index
-            shown = np.where(is_of_episode[:, None, None, None], recent, np.uint8(0))
-            frames[index] = shown.reshape(frames[index].shape)
+            frames[index] = recent.reshape(frames[index].shape)
+            is_before = self._ages < frame_ring.STACK - 1 - index
+            frames[index][is_before.reshape(axes)] = 0
         ages[0] = self._ages.reshape(axes)
         acted_rewards, game_over = [], []
         for t in range(self._settings.unroll_length):
@@ -316,12 +305,12 @@ class LiveGames:
         idle, recorded = np.split(actions, [len(actions) - (rounds - oldest) * length])
         for step in idle:
             self._advance(step)
+        trajectories = _room(self._settings, count)
         for acted in zip(
             recorded.reshape(-1, length, count),
             logits.reshape(-1, count, length, atari.MAX_ACTIONS),
             strict=True,
         ):
-            trajectories = _room(self._settings, count)
             self._play(functools.partial(_acted, *acted), trajectories)
             self._ring.add(trajectories)
         self._rounds = rounds
@@ -355,9 +344,3 @@ def _checksum(arrays: Sequence[np.ndarray], text: str = "") -> np.ndarray:
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array))
     return np.frombuffer(digest.digest(), np.uint8)
-
-
-# On the device, as they are part of no trainer's program: stacks of 48 games' own frames
-# take NumPy on the host five times as long, which is longer than a step of the games.
-_stacked = jax.jit(frame_ring.stacked)
-_followed = jax.jit(frame_ring.followed)

@@ -37,6 +37,7 @@ import jax
 import jax.numpy as jnp
 from annotated_types import Ge, Interval
 
+from bmg_sweeps.environments import frame_ring
 from bmg_sweeps.trainer import structures
 from bmg_sweeps.trainer.config import require, require_unused, structure
 from bmg_sweeps.trainer.ranges import (
@@ -255,23 +256,24 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
 
 
 def act(
-    config: Config, state: State, observation: jax.Array, step: jax.Array
+    config: Config, state: State, observation: frame_ring.Recent, step: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Acts in the emulators.
 
     Args:
         config: the point's values.
         state: whose main policy acts.
-        observation: [N, H, W, C] uint8.
+        observation: the newest frames of N environments.
         step: [] int32 of the round.
 
     Returns:
         [N] int32 actions, and [N, A] the logits that they were drawn by.
     """
     key = jax.random.fold_in(jax.random.fold_in(state.key, state.updates), step)
-    uniforms = jax.random.uniform(key, observation.shape[:1])
+    uniforms = jax.random.uniform(key, observation.ages.shape)
     params, is_legal = state.learner.agent.params, state.game.is_legal
-    return _atari_agent.act(config, params, observation, is_legal, uniforms)
+    stacks = frame_ring.observed(observation)
+    return _atari_agent.act(config, params, stacks, is_legal, uniforms)
 
 
 def train(config: Config, state: State, source: Any) -> tuple[State, Row]:

@@ -1,12 +1,15 @@
 """Networks, as haiku transforms without state or randomness."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
+
+from bmg_sweeps.core import convolutions, pooling
 
 
 def mlp(
@@ -69,6 +72,7 @@ def residual(
     feature_size: int,
     dtype: DTypeLike,
     is_rematerialized: bool,
+    is_written_out: bool,
 ) -> hk.Transformed:
     """Builds the deep network of IMPALA, without its recurrent core and heads.
 
@@ -86,6 +90,8 @@ def residual(
             what is wider.
         is_rematerialized: whether derivatives compute the insides of each section
             again, and keep only what is between sections. The numbers are the same.
+        is_written_out: whether convolutions and pooling are in the forms whose
+            derivatives are fast on CPUs. The numbers are the same, to rounding.
 
     Returns:
         A pair of pure functions: `init(key, images)` and `apply(params, images)`, with
@@ -99,7 +105,10 @@ def residual(
         features = images.reshape(-1, *shape).astype(dtype)
         for i, num_channels in enumerate(channels):
             section = functools.partial(
-                _section, num_channels=num_channels, num_blocks=num_blocks
+                _section,
+                num_channels=num_channels,
+                num_blocks=num_blocks,
+                form="written_out" if is_written_out else "plain",
             )
             section = hk.remat(section) if is_rematerialized else section
             with hk.experimental.name_scope(f"section_{i}"):
@@ -123,17 +132,35 @@ def residual(
     return hk.without_apply_rng(hk.transform(mixed_precision))
 
 
-def _section(features: jax.Array, num_channels: int, num_blocks: int) -> jax.Array:
+def _section(
+    features: jax.Array, num_channels: int, num_blocks: int, form: str
+) -> jax.Array:
     """One section of `residual`."""
-    features = hk.Conv2D(num_channels, 3, name="conv")(features)
-    features = hk.max_pool(features, (3, 3, 1), (2, 2, 1), "SAME")
+    convolve = functools.partial(
+        _convolved, num_channels=num_channels, convolution=getattr(convolutions, form)
+    )
+    features = getattr(pooling, form)(convolve(features, name="conv"))
     for i in range(num_blocks):
         inner = features
         for j in range(2):
-            conv = hk.Conv2D(num_channels, 3, name=f"block_{i}_conv_{j}")
-            inner = conv(jax.nn.relu(inner))
+            inner = convolve(jax.nn.relu(inner), name=f"block_{i}_conv_{j}")
         features += inner
     return features
+
+
+def _convolved(
+    features: jax.Array,
+    num_channels: int,
+    convolution: convolutions.Convolution,
+    name: str,
+) -> jax.Array:
+    """A convolution with biases, whose weights start as those of `hk.Conv2D`."""
+    shape = (3, 3, features.shape[-1], num_channels)
+    initializer = hk.initializers.TruncatedNormal(1 / math.sqrt(math.prod(shape[:-1])))
+    with hk.experimental.name_scope(name):
+        kernel = hk.get_parameter("w", shape, features.dtype, initializer)
+        biases = hk.get_parameter("b", shape[-1:], features.dtype, jnp.zeros)
+    return convolution(features, kernel) + biases.reshape(1, 1, 1, -1)
 
 
 def convolutional(

@@ -33,6 +33,13 @@ class Trajectories(NamedTuple):
     behavior_logits: np.ndarray  # [..., T, A] float32, of the policy that acted.
 
 
+class Recent(NamedTuple):
+    """What N environments show to who acts: single frames, which are not copied."""
+
+    frames: tuple[np.ndarray, ...]  # The newest four, [N, H, W, C] uint8, oldest first.
+    ages: np.ndarray  # [N] int32: steps of the episode so far.
+
+
 def empty(
     axes: Sequence[int],
     length: int,
@@ -84,22 +91,17 @@ def stacked(frames: jax.Array, ages: jax.Array) -> jax.Array:
     return jnp.concatenate(parts, axis=-1)
 
 
-def followed(
-    observations: jax.Array, frames: jax.Array, is_first: jax.Array
-) -> jax.Array:
-    """Puts the next frame on top of each stack, and drops its oldest.
+def observed(recent: Recent) -> jax.Array:
+    """Stacks the newest frames of N environments.
 
     Args:
-        observations: [N, H, W, 4 · C] uint8.
-        frames: [N, H, W, C] uint8, the next.
-        is_first: [N] bool: it is the first of an episode, and the stack begins anew.
+        recent: of which those before the episode may be any.
 
     Returns:
         [N, H, W, 4 · C] uint8, what `stacked` gives.
     """
-    older = observations[..., frames.shape[-1] :]
-    older = jnp.where(is_first[:, None, None, None], jnp.zeros_like(older), older)
-    return jnp.concatenate([older, frames], axis=-1)
+    frames = jnp.stack(recent.frames, axis=1)
+    return stacked(frames, recent.ages[:, jnp.newaxis])[:, 0]
 
 
 class Ring:

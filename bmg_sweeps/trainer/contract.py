@@ -75,7 +75,8 @@ class LiveSource(Protocol):
             state: that the call begins with.
 
         Returns:
-            What the call gets as its source, of the shapes in `delivers`.
+            What the call gets as its source, of the shapes in `delivers`. The next
+            `read` may write over it.
         """
 
     def save(self) -> "list[np.ndarray]":

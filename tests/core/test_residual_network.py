@@ -16,9 +16,11 @@ CHANNELS, FEATURE_SIZE = (4, 5), 6
 FRAMES = (210, 160, 12)  # Four frames in color.
 
 
-def build(num_blocks=1, dtype=jnp.float32, is_rematerialized=False):
+def build(
+    num_blocks=1, dtype=jnp.float32, is_rematerialized=False, is_written_out=False
+):
     return networks.residual(
-        CHANNELS, num_blocks, FEATURE_SIZE, dtype, is_rematerialized
+        CHANNELS, num_blocks, FEATURE_SIZE, dtype, is_rematerialized, is_written_out
     )
 
 
@@ -85,7 +87,14 @@ def test_sizes_are_those_of_the_papers_network(factor, flat_size, num_millions):
     With three heads of 18 actions, two hidden layers of 256 for each policy and critic.
     """
     channels = [factor * c for c in (16, 32, 32, 16)]
-    network = networks.residual(channels, 2, 512, jnp.float32, is_rematerialized=False)
+    network = networks.residual(
+        channels,
+        num_blocks=2,
+        feature_size=512,
+        dtype=jnp.float32,
+        is_rematerialized=False,
+        is_written_out=False,
+    )
     shapes = jax.eval_shape(network.init, KEY, jax.ShapeDtypeStruct((1, *FRAMES), "f4"))
     assert shapes["linear"]["w"].shape == (flat_size, 512)
     before = [FRAMES[-1], *channels[:-1]]
@@ -130,13 +139,14 @@ def derivatives(network, params):
     return features, grads, products
 
 
-def test_rematerialization_changes_no_numbers():
+@pytest.mark.parametrize("form", ["is_rematerialized", "is_written_out"])
+def test_the_form_changes_no_numbers(form):
     """Nor the names of parameters, nor how they start."""
-    plain, rematerialized = build(), build(is_rematerialized=True)
-    expected, actual = (jax.jit(n.init)(KEY, IMAGES) for n in (plain, rematerialized))
+    plain, other = build(), build(**{form: True})
+    expected, actual = (jax.jit(n.init)(KEY, IMAGES) for n in (plain, other))
     chex.assert_trees_all_equal(actual, expected)
     compute = jax.jit(derivatives, static_argnums=0)
-    expected, actual = (compute(n, random_params()) for n in (plain, rematerialized))
+    expected, actual = (compute(n, random_params()) for n in (plain, other))
     chex.assert_trees_all_close(actual, expected, rtol=1e-4, atol=1e-5)
     assert all(np.abs(leaf).max() > 1e-3 for leaf in jax.tree.leaves(expected))
 

@@ -47,8 +47,9 @@ UNEVEN = SMALL._replace(
 
 
 @jax.jit
-def act(observations, step):
+def act(recent, step):
     """Any policy that depends on all that it sees, and on the step."""
+    observations = frame_ring.observed(recent)
     sums = jnp.sum(observations.astype(jnp.uint32), axis=(1, 2, 3)) + step
     actions = (sums % 3).astype(jnp.int32)
     return actions, jax.random.normal(jax.random.key(sums[0]), (len(actions), 18))
@@ -114,18 +115,19 @@ def test_actor_and_learner_see_the_same():
     """What `act` got and gave is what the learner gets, bitwise, at every step."""
     seen, steps, given = [], [], []
 
-    def watched(observations, step):
-        seen.append(np.asarray(observations))
+    def watched(recent, step):
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), recent)
+        assert shapes == games.observes
+        seen.append(np.asarray(frame_ring.observed(recent)))
         steps.append(int(step))
-        given.append(act(observations, step))
+        given.append(act(recent, step))
         return given[-1]
 
     with _atari_emulators.opened(SHORT) as games:
         for _ in range(3):
             batch = games.read(watched, STATE)
-            assert seen[0].shape == games.observes.shape
             stacks = frame_ring.stacked(batch["frames"][:, :1], batch["ages"][:, :1])
-            stacks = np.asarray(stacks).reshape(2, 6, *games.observes.shape[1:])
+            stacks = np.asarray(stacks).reshape(2, 6, *seen[0].shape[1:])
             np.testing.assert_array_equal(np.stack(seen, axis=1), stacks[:, :5])
             actions, logits = map(np.stack, zip(*given, strict=True))
             np.testing.assert_array_equal(batch["actions"][:, 0], actions.T)
