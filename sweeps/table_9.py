@@ -41,7 +41,7 @@ MINATAR = {
     "num_blocks": 0,
     "feature_size": 128,
     "head_sizes": (64,),
-    "replay_capacity": 1_200,  # 2 % of all trajectories; the paper's is 0.4 %.
+    "replay_capacity": 1_200,  # 2.4 % of all trajectories; the paper's is 0.4 %.
     "learning_rate": 1e-2,  # So few updates need a larger one (the best for STACX),
     "loss_weight": 1.0,  # which with the loss summed over an unroll collapses.
     "entropy_weight": 0.03,  # Of 0.01 the policy collapses within 100,000 frames.
