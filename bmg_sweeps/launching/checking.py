@@ -73,21 +73,24 @@ def check(
 def _examples(
     points: Sequence[point.Point], chosen: Sequence[choices.Chosen]
 ) -> list[int]:
-    """Chooses examples among the points of several trainers."""
-    over: dict[str, set[str]] = {}
+    """Chooses examples among the points of several trainers and sweeps.
+
+    Sweeps that average over the same fields have them in common.
+    """
+    places = {p.id: i for i, p in enumerate(points)}
+    groups: dict[tuple[str, ...], set[int]] = {}
     for one in chosen:
-        fields = set(one.sweep.select.over)
-        over[one.sweep.trainer] = over.get(one.sweep.trainer, fields) & fields
-    by_trainer: dict[str, list[int]] = {}
-    for i, p in enumerate(points):
-        by_trainer.setdefault(p.trainer, []).append(i)
-    return [
-        indices[i]
-        for trainer, indices in by_trainer.items()
-        for i in examples(
-            [points[j].values for j in indices], trainer, over.get(trainer, ())
-        )
-    ]
+        group = (one.sweep.trainer, *sorted(one.sweep.select.over))
+        members = {places[p.id] for p in one.points if p.id in places}
+        groups.setdefault(group, set()).update(members)
+    for i in {*places.values()}.difference(*groups.values()):
+        groups.setdefault((points[i].trainer,), set()).add(i)
+    found: dict[int, None] = {}
+    for (trainer, *over), members in groups.items():
+        indices = sorted(members)
+        rows = [points[i].values for i in indices]
+        found |= {indices[i]: None for i in examples(rows, trainer, over)}
+    return sorted(found)
 
 
 def examples(
@@ -124,8 +127,9 @@ def examples(
 
 def _size(values: Mapping[str, Any], static: Collection[str]) -> int:
     """Multiplies the numbers that shape a program."""
-    sizes = [v for k, v in values.items() if k in static and isinstance(v, int)]
-    return math.prod(max(1, size) for size in sizes)
+    shapes = [v for k, v in values.items() if k in static]
+    sizes = [max(v, default=1) if isinstance(v, tuple) else v for v in shapes]
+    return math.prod(max(1, size) for size in sizes if isinstance(size, int))
 
 
 def _names(one: choices.Chosen) -> dict[str, Any]:

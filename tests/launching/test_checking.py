@@ -55,6 +55,8 @@ def test_of_examples_the_largest_are_chosen():
         for steps in (1, 4, 2)
     ]
     assert examples(rows) == [1, 4]
+    widths = [{"kind": "a", "steps": 4, "sizes": (w, w)} for w in (1, 3, 2)]
+    assert examples([{"kind": "a", "steps": 8, "sizes": (1,)}, *widths]) == [2]
 
 
 def test_one_game_is_an_example_of_all_that_scores_are_averaged_over():
@@ -69,21 +71,23 @@ def test_one_game_is_an_example_of_all_that_scores_are_averaged_over():
     assert len(examples(rows, "seed")) == 63
 
 
-def test_what_one_sweep_averages_over_and_another_does_not_has_examples():
-    """Sweeps share points; and each trainer has examples of its own."""
-
-    def sweep(*over):
-        select = grid.Select(metric="a", mode="max", budgets={"b": 1}, over=over)
-        return choices.Chosen("mine", dataclasses.replace(SWEEP, select=select), (), {})
-
-    points = [Point("toy", {"game": game, "seed": 0}, FIELDS) for game in "abc"]
+def test_sweeps_that_average_over_the_same_have_examples_in_common():
+    """A sweep of few games that does not has one of each; so has each trainer."""
+    points = [Point("toy", {"game": game, "seed": 0}, FIELDS) for game in "abcd"]
     points.append(Point("two_colors_q_lambda", {"seed": 0}, FIELDS))
-    averaged, apart = sweep("seed", "game"), sweep("seed")
-    assert checking._examples(points, [averaged]) == [0, 3]
-    assert checking._examples(points, [averaged, averaged]) == [0, 3]
-    assert checking._examples(points, [averaged, apart]) == [0, 1, 2, 3]
-    assert checking._examples(points, [apart, averaged]) == [0, 1, 2, 3]
-    assert checking._examples(points, []) == [0, 1, 2, 3]
+
+    def sweep(points, *over):
+        select = grid.Select(metric="a", mode="max", budgets={"b": 1}, over=over)
+        one = dataclasses.replace(SWEEP, select=select)
+        return choices.Chosen("mine", one, tuple(points), {})
+
+    all_games = sweep(points[:4], "seed", "game")
+    some_games = sweep(points[1:3], "seed")
+    assert checking._examples(points, [all_games]) == [0, 4]
+    assert checking._examples(points, [all_games, all_games]) == [0, 4]
+    assert checking._examples(points, [all_games, some_games]) == [0, 1, 2, 4]
+    assert checking._examples(points, [some_games, all_games]) == [0, 1, 2, 4]
+    assert checking._examples(points, []) == [0, 1, 2, 3, 4]
 
 
 SWEEP = grid.Sweep(
