@@ -352,7 +352,7 @@ def _checksum(arrays: Sequence[np.ndarray], text: str = "") -> np.ndarray:
     return np.frombuffer(digest.digest(), np.uint8)
 
 
-# On the device, as they are part of no trainer's program: stacks of 48 games' own frames
-# take NumPy on the host five times as long, which is longer than a step of the games.
+# Compiled here, though `running.programs` compiles all else: for 48 games of full size
+# NumPy takes five times as long, and longer than a step of the games.
 _stacked = jax.jit(frame_ring.stacked)
 _followed = jax.jit(frame_ring.followed)
