@@ -34,6 +34,7 @@ class Scores(NamedTuple):
     episodes: jax.Array  # [] int32, all that have ended.
     returns: jax.Array  # [R + 1] sums over those of an interval; the last is the new.
     ended: jax.Array  # [R + 1] int32, how many ended in it.
+    last: jax.Array  # [] the score of the last row; before it, that of random play.
 
 
 class Statistics(NamedTuple):
@@ -44,13 +45,20 @@ class Statistics(NamedTuple):
     row: Row  # The last row.
 
 
-def init_scores(num_environments: int, num_intervals: int) -> Scores:
-    """Starts N episodes, and R intervals in which none has ended."""
+def init_scores(num_environments: int, num_intervals: int, random: jax.Array) -> Scores:
+    """Starts N episodes, and R intervals in which none has ended.
+
+    Args:
+        num_environments: N.
+        num_intervals: R.
+        random: [] the score of random play.
+    """
     return Scores(
         running=jnp.zeros(num_environments),
         episodes=jnp.zeros((), jnp.int32),
         returns=jnp.zeros(num_intervals + 1),
         ended=jnp.zeros(num_intervals + 1, jnp.int32),
+        last=random,
     )
 
 
@@ -73,7 +81,7 @@ def acted(scores: Scores, rewards: jax.Array, is_game_over: jax.Array) -> Scores
 
     running, returns = jax.lax.scan(step, scores.running, (rewards, is_game_over))
     ended = jnp.sum(is_game_over, dtype=jnp.int32)
-    return Scores(
+    return scores._replace(
         running=running,
         episodes=scores.episodes + ended,
         returns=scores.returns.at[-1].add(jnp.sum(returns)),
@@ -84,11 +92,11 @@ def acted(scores: Scores, rewards: jax.Array, is_game_over: jax.Array) -> Scores
 def score(scores: Scores) -> jax.Array:
     """Returns the mean return of the episodes that ended in the last R intervals, [].
 
-    Where none has ended in them it is that of the running ones so far.
+    Where none has, the score stays what it was; at first it is that of random play.
     """
     ended = jnp.sum(scores.ended[1:])
     mean = jnp.sum(scores.returns[1:]) / jnp.maximum(ended, 1)
-    return jnp.where(ended > 0, mean, jnp.mean(scores.running))
+    return jnp.where(ended > 0, mean, scores.last)
 
 
 def no_metrics(learner: _atari_updates.Learner) -> Any:
@@ -135,6 +143,7 @@ def recorded(statistics: Statistics, row: Row, is_due: jax.Array) -> Statistics:
     shifted = scores._replace(
         returns=jnp.append(scores.returns[1:], 0.0),
         ended=jnp.append(scores.ended[1:], 0),
+        last=score(scores),
     )
     choose = functools.partial(jnp.where, is_due)
     return Statistics(

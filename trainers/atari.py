@@ -241,7 +241,9 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
         config, network_key, world.observation(config), game.is_legal.shape[0]
     )
     learner = _atari_updates.init(config, params)
-    scores = _atari_statistics.init_scores(config.num_environments, config.score_rows)
+    scores = _atari_statistics.init_scores(
+        config.num_environments, config.score_rows, game.random
+    )
     sums = _atari_statistics.no_metrics(learner)
     state = State(
         learner=learner,

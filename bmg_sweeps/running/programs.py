@@ -1,6 +1,4 @@
-"""Compiled programs: one for each structure and pack width.
-
-The only user of `jax.jit`, but for Atari's live source, which stacks frames by it.
+"""Compiled programs: one for each structure and pack width. The only user of `jax.jit`.
 
 A pack is W points of one structure, their configs and states stacked under `vmap`:
 `[W, …]` for every leaf. A pack of one point is that point itself, nothing stacked.

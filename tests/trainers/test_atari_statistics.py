@@ -10,6 +10,12 @@ from trainers import _atari_updates
 
 NUM_INTERVALS = 3  # R.
 NUM_ENVIRONMENTS = 2
+RANDOM = -20.5  # Score of random play.
+
+
+def start():
+    """Two episodes that begin, and intervals in which none has ended."""
+    return statistics.init_scores(NUM_ENVIRONMENTS, NUM_INTERVALS, jnp.float32(RANDOM))
 
 
 def played(scores, rewards, is_game_over):
@@ -27,7 +33,7 @@ def recorded(scores, is_due=True):
 
 def test_the_score_is_of_the_episodes_that_ended_in_the_last_intervals():
     """R = 3: one episode of k ends in interval k; and in the fourth, one of 100."""
-    scores = statistics.init_scores(NUM_ENVIRONMENTS, NUM_INTERVALS)
+    scores = start()
     expected = [1, 1.5, 2, (2 + 3 + 100) / 3, (3 + 100 + 5) / 3]
     for reward, score in zip([1, 2, 3, 100, 5], expected, strict=True):
         scores = played(scores, [[reward, 0]], [[True, False]])
@@ -38,7 +44,7 @@ def test_the_score_is_of_the_episodes_that_ended_in_the_last_intervals():
 
 def test_episodes_count_by_their_number_and_not_by_interval():
     """Three of 1 in one interval and one of 9 in the next have a mean of 3."""
-    scores = statistics.init_scores(NUM_ENVIRONMENTS, NUM_INTERVALS)
+    scores = start()
     scores = played(scores, [[1, 1], [1, 0]], [[True, True], [True, False]])
     scores = played(recorded(scores), [[9, 0]], [[True, False]])
     assert statistics.score(scores) == 3
@@ -47,7 +53,7 @@ def test_episodes_count_by_their_number_and_not_by_interval():
 
 def test_an_episodes_return_spans_rounds_and_rows():
     """It is counted whole where it ends: 1 + 2 + 4 before, 8 after."""
-    scores = statistics.init_scores(NUM_ENVIRONMENTS, NUM_INTERVALS)
+    scores = start()
     scores = played(scores, [[1, 0], [2, 0]], [[False, False]] * 2)
     scores = recorded(played(scores, [[4, 0]], [[False, False]]))
     scores = played(scores, [[0, 0], [8, 0]], [[True, False], [False, False]])
@@ -55,23 +61,21 @@ def test_an_episodes_return_spans_rounds_and_rows():
     np.testing.assert_array_equal(scores.running, [8, 0])
 
 
-def test_before_any_episode_has_ended_the_score_is_of_those_that_run():
-    """And so it is where the last one that ended is too long ago."""
-    scores = statistics.init_scores(NUM_ENVIRONMENTS, NUM_INTERVALS)
-    assert statistics.score(scores) == 0
-    scores = played(scores, [[4, 2]], [[False, False]])
-    assert statistics.score(scores) == 3
+def test_where_no_episode_has_ended_the_score_stays_what_it_was():
+    """At first that of random play, whatever the running ones have by then."""
+    scores = played(start(), [[4, 2]], [[False, False]])
+    assert statistics.score(scores) == RANDOM
+    assert statistics.score(recorded(scores)) == RANDOM
     scores = played(scores, [[6, 0]], [[True, False]])
-    for _ in range(NUM_INTERVALS):
+    for _ in range(2 * NUM_INTERVALS):
         assert statistics.score(scores) == 10
         scores = recorded(scores)
-    assert statistics.score(scores) == 1  # Of 0 and 2.
 
 
 def test_between_rows_sums_and_the_last_row_stay():
     """And at a row the sums begin anew."""
     scores = played(
-        statistics.init_scores(NUM_ENVIRONMENTS, NUM_INTERVALS),
+        start(),
         [[5, 0]],
         [[True, False]],
     )

