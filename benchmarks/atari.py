@@ -7,15 +7,20 @@
 `minatar`: frames a second of the agents of scale lite. The floor is the network alone:
 of each loss one pass forwards and one backwards, and one forwards to act.
 
-`games`: steps a second of Pong's emulators alone and of acting with a network, frames a
-second of learning from what was acted, and of both, against the same floor.
+`games`: steps a second, which are four frames each, of Pong and of an agent on it.
+Emulators: told what to do, and nobody looks. Acting: rounds of the live source, whose
+trajectories are stacked, written down and packed; without the network's passes, and
+without trajectories from the replay. Its share is of the emulators' rate. Round: with
+both. Learning: from one round; its floor is that of `minatar`, less the acting. Both:
+a round and its updates.
 
-`memory`: compile seconds, and bytes of the compiled program, by K and L.
+`memory`: seconds of compiling a trial's programs, and the bytes that training takes.
 """
 
 import argparse
 import functools
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -23,22 +28,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bmg_sweeps.environments import atari as emulators
-from bmg_sweeps.running import binding, pack
+from bmg_sweeps.environments import atari as emulated
+from bmg_sweeps.environments import frame_ring
+from bmg_sweeps.running import binding, pack, programs
 from bmg_sweeps.sweep import load_sweep, point
-from trainers import _atari_agent, _atari_worlds, atari
+from trainers import _atari_agent, _atari_emulators, _atari_worlds
 
 LITE = load_sweep("table_9").scales["lite"].values | {"game": "minatar_breakout"}
-SMALL_PONG = LITE | {
+PONG = LITE | {
     "game": "pong",
-    "frame_height": 84,
-    "frame_width": 84,
     "sticky_action_probability": 0.0,
-    "frame_format": "grayscale",
     "channels": (16, 32),
     "num_blocks": 1,
     "num_environments": 12,
     "record_interval": 2,
+}
+SEEN = {
+    "84 × 84 gray": {
+        "frame_height": 84,
+        "frame_width": 84,
+        "frame_format": "grayscale",
+    },
+    "210 × 160 RGB": {"frame_height": 210, "frame_width": 160, "frame_format": "rgb"},
 }
 AGENTS = {
     "IMPALA": {"update_kind": "impala", "num_auxiliary_tasks": 0},
@@ -47,6 +58,11 @@ AGENTS = {
     "BMG KL, L=4": {"update_kind": "bmg", "target_steps": 4},
     "BMG KL, K=2": {"update_kind": "bmg", "inner_steps": 2},
 }
+HORIZONS = (
+    *(("stacx", k, 1) for k in (1, 2, 4, 8)),
+    *(("bmg", k, 1) for k in (1, 2, 4, 8)),
+    *(("bmg", 1, n) for n in (2, 4, 8)),
+)
 
 
 def main() -> None:
@@ -55,90 +71,79 @@ def main() -> None:
     parser.add_argument("part", choices=("minatar", "games", "memory"))
     parser.add_argument("--repeats", type=int, default=5, help="the fastest counts")
     options = parser.parse_args()
-    {"minatar": minatar, "games": games, "memory": memory}[options.part](
-        options.repeats
-    )
+    parts = {"minatar": minatar, "games": games, "memory": memory}
+    parts[options.part](options.repeats)
 
 
 def minatar(repeats: int) -> None:
     """Times whole chunks of training, and the network's passes alone."""
-    print("| agent | frames/s | floor, frames/s | floor's share | compile, s |")
-    print("| --- | --- | --- | --- | --- |")
+    _print_row("agent", "frames/s", "floor, frames/s", "floor's share", "compile, s")
+    _print_row(*["---"] * 5)
     for name, values in AGENTS.items():
-        config = make_config(LITE | values)
-        train, state, seconds = compiled(config, None)
-        chunk = _frames(config) * int(config.record_interval)
-        rate = chunk / fastest(lambda state: train(state, None)[0], state, repeats)
-        floor = _frames(config) / _floor(config, repeats)
-        share = f"{rate / floor:.2f}"
-        cells = (name, f"{rate:,.0f}", f"{floor:,.0f}", share, f"{seconds:.1f}")
-        print("|", " | ".join(cells), "|", flush=True)
+        trainer, config = bound(LITE | values)
+        compiled, seconds = programs.compiled(trainer, [config], None)
+        learn = functools.partial(_learned, compiled, config)
+        state = compiled.init(config, jax.random.key(0), None)
+        rate = _steps(config) * config.record_interval / fastest(learn, state, repeats)
+        floor = _steps(config) / floor_seconds(config, repeats)
+        _print_row(
+            *(name, f"{rate:,.0f}", f"{floor:,.0f}", f"{rate / floor:.2f}"),
+            f"{seconds:.1f}",
+        )
 
 
 def games(repeats: int) -> None:
     """Times Pong: emulators alone, acting, and learning from one round."""
-    print(
-        "| agent | emulators | acting | its share | learning | floor's share | both |"
+    _print_row(
+        *("frames", "agent", "emulators", "acting", "its share", "round"),
+        *("learning", "floor's share", "both"),
     )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for name, values in AGENTS.items():
-        config = make_config(SMALL_PONG | values)
-        alone = _emulator_steps_per_second(config, repeats)
-        with atari.open_source(config) as source:
-            acting, learning = _round_seconds(config, source, repeats)
-        steps = config.num_environments * config.unroll_length
-        rate = steps / learning
-        floor = _steps(config) / _floor(config, repeats, is_acting=False)
-        cells = (f"{alone:,.0f}", f"{steps / acting:,.0f}")
-        cells += (
-            f"{steps / acting / alone:.2f}",
-            f"{rate:,.0f}",
-            f"{rate / floor:.2f}",
-        )
-        print(
-            "|",
-            " | ".join((name, *cells, f"{steps / (acting + learning):,.0f}")),
-            "|",
-            flush=True,
-        )
-    print("\nIn steps a second; a step is four frames.")
+    _print_row(*["---"] * 9)
+    for seen, frames in SEEN.items():
+        for name, values in AGENTS.items():
+            trainer, config = bound(PONG | frames | values)
+            steps = config.num_environments * config.unroll_length
+            alone = steps / emulators_seconds(config, repeats)
+            acting = steps / acting_seconds(config, repeats)
+            reading, learning = round_seconds(trainer, config, repeats)
+            floor = floor_seconds(config, repeats, is_acting=False)
+            floor *= _atari_worlds.updates_per_round(config)
+            _print_row(
+                *(seen, name, f"{alone:,.0f}", f"{acting:,.0f}"),
+                *(f"{acting / alone:.2f}", f"{steps / reading:,.0f}"),
+                *(f"{steps / learning:,.0f}", f"{floor / learning:.2f}"),
+                f"{steps / (reading + learning):,.0f}",
+            )
 
 
 def memory(repeats: int) -> None:
     """Compiles training for several K and L."""
     del repeats
-    print("| agent | K | L | compile, s | program, MiB |")
-    print("| --- | --- | --- | --- | --- |")
-    for kind, inner, target in _horizons():
-        shape = {"update_kind": kind, "inner_steps": inner, "target_steps": target}
-        train, _, seconds = compiled(make_config(LITE | shape), None)
-        used = train.func.memory_analysis()
-        size = used.temp_size_in_bytes + used.argument_size_in_bytes
-        cells = (kind, inner, target, f"{seconds:.1f}", f"{size / 2**20:.1f}")
-        print("|", " | ".join(map(str, cells)), "|", flush=True)
+    _print_row("agent", "K", "L", "compile, s", "program, MiB")
+    _print_row(*["---"] * 5)
+    for kind, inner_steps, target_steps in HORIZONS:
+        steps = {"inner_steps": inner_steps, "target_steps": target_steps}
+        trainer, config = bound(LITE | steps | {"update_kind": kind})
+        compiled, seconds = programs.compiled(trainer, [config], None)
+        size = f"{compiled.num_bytes / 2**20:.1f}"
+        _print_row(kind, inner_steps, target_steps, f"{seconds:.1f}", size)
 
 
-def make_config(values: dict) -> Any:
+def bound(values: dict) -> tuple[Any, Any]:
     """Binds a point of the trainer; values that are not given are its gin's."""
     text = point.resolve("atari", values).gin_text()
-    return pack.as_arrays(binding.bind("atari", text)[1])
-
-
-def compiled(config: Any, source: Any) -> tuple[Callable, atari.State, float]:
-    """Compiles the training of one point.
-
-    Returns:
-        `train` with its config, a state, and the seconds that it took.
-    """
-    began = time.perf_counter()
-    state = jax.jit(atari.init)(config, jax.random.key(0), None)
-    train = jax.jit(atari.train, donate_argnums=1)
-    train = train.lower(config, state, source).compile()
-    return functools.partial(train, config), state, time.perf_counter() - began
+    trainer, config = binding.bind("atari", text)
+    return trainer, pack.as_arrays(config)
 
 
 def fastest(step: Callable[[Any], Any], state: Any, repeats: int) -> float:
-    """Returns the seconds of the fastest step; the first, which warms up, is left out."""
+    """Returns the seconds of the fastest step; the first, which warms up, is left out.
+
+    Args:
+        step: maps a state to the next.
+        state: the first.
+        repeats: steps that are timed.
+    """
     seconds = []
     for _ in range(repeats + 1):
         began = time.perf_counter()
@@ -147,117 +152,133 @@ def fastest(step: Callable[[Any], Any], state: Any, repeats: int) -> float:
     return min(seconds[1:])
 
 
-def _floor(config: Any, repeats: int, is_acting: bool = True) -> float:
-    """Times the passes of the network that one meta-update cannot do without, in s."""
-    game = _atari_worlds.of(config.game).game(config.game)
-    observation = _atari_worlds.of(config.game).observation(config)
-    key, num_actions = jax.random.key(0), len(game.is_legal)
-    params = _atari_agent.init(config, key, observation, num_actions)
-    apply = functools.partial(_atari_agent.apply, config)
-
-    def passes(params, observations, times):
-        def total(params):
-            outputs = apply(params, observations, game.is_legal)
-            return jnp.sum(outputs.logits) + jnp.sum(outputs.values)
-
-        def step(params, _):
-            grads = jax.grad(total)(params)
-            return jax.tree.map(lambda x, g: x - 1e-9 * g, params, grads), None
-
-        return jax.lax.scan(step, params, length=times)[0]
-
-    def forwards(params, observations):
-        return jnp.sum(apply(params, observations, game.is_legal).logits)
-
-    def update(params):
-        for part, batch, times in _losses(config):
-            taken = _atari_agent.main(params) if part == "main" else params
-            states = _states(config, observation, batch)
-            taken = passes(taken, states, times)
-            params = _atari_agent.merged(params, taken) if part == "main" else taken
-        if is_acting:
-            acted = _states(config, observation, config.num_online, -1)
-            params["policy"] = jax.tree.map(
-                lambda x: x + 1e-9 * forwards(_atari_agent.main(params), acted),
-                params["policy"],
-            )
-        return params
-
-    return fastest(jax.jit(update), params, repeats * 5)
-
-
-def _losses(config: Any) -> list[tuple[str, int, int]]:
-    """The losses that are differentiated: of which tasks, how large, how often."""
-    whole, replay = config.num_online + config.num_replay, config.num_replay
-    losses = [("all", whole, 1)]
-    losses += [("all", replay, config.inner_steps - 1)]
-    losses += [("all", replay, config.target_steps - 1)]
-    # STACX's objective, or the target's; and what BMG matches.
-    losses += [("main", whole, {"impala": 0, "stacx": 1, "bmg": 2}[config.update_kind])]
-    return [loss for loss in losses if loss[2]]
-
-
-def _states(
-    config: Any, observation: jax.Array, batch: int, more: int = 0
-) -> jax.Array:
-    number = (config.unroll_length + 1 + more) * batch
-    return jnp.broadcast_to(observation + 1, (number, *observation.shape)).astype(
-        observation.dtype
-    )
-
-
-def _round_seconds(config: Any, source: Any, repeats: int) -> tuple[float, float]:
-    """Times acting and learning of whole rounds."""
-    state = jax.jit(atari.init)(config, jax.random.key(0), None)
-    step = jax.ShapeDtypeStruct((), jnp.int32)
-    act = jax.jit(atari.act).lower(config, state, source.observes, step).compile()
-
-    def read() -> Any:
-        return source.read(functools.partial(act, config, state), state)
-
-    train = jax.jit(atari.train).lower(config, state, read()).compile()
-    acting, learning = [], []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        given = read()
-        acting.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        state, _ = jax.block_until_ready(train(config, state, given))
-        learning.append(time.perf_counter() - began)
-    return min(acting), min(learning)
-
-
-def _emulator_steps_per_second(config: Any, repeats: int) -> float:
-    """Times emulators that are told what to do, and whose frames nobody looks at."""
+def emulators_seconds(config: Any, repeats: int) -> float:
+    """Times the emulators of a round that are told what to do."""
     settings = _atari_worlds.emulator_settings(config)
-    games, count = emulators.Emulators(settings), config.num_environments
-    games.start([0], np.zeros(count, np.int64))
-    actions = np.random.default_rng(0).integers(0, 3, (config.unroll_length, count))
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        for chosen in actions.astype(np.int32):
+    games = emulated.Emulators(settings)
+    games.start([0], np.zeros(config.num_environments, np.int64))
+    actions = _actions(config)
+
+    def play(state: None) -> None:
+        for chosen in actions:
             games.step(chosen)
-        seconds.append(time.perf_counter() - began)
+
+    seconds = fastest(play, None, repeats)
     games.close()
-    return actions.size / min(seconds)
+    return seconds
 
 
-def _horizons() -> list[tuple[str, int, int]]:
-    sizes = (1, 2, 4, 8)
-    return (
-        [("stacx", inner, 1) for inner in sizes]
-        + [("bmg", inner, 1) for inner in sizes]
-        + [("bmg", 1, target) for target in sizes[1:]]
+def acting_seconds(config: Any, repeats: int) -> float:
+    """Times a round of the live source without a network, and without samples."""
+    settings = _atari_emulators.Settings(
+        emulators=_atari_worlds.emulator_settings(config),
+        unroll_length=config.unroll_length,
+        num_online=config.num_online,
+        num_replay_samples=0,
+        replay_capacity=config.replay_capacity,
     )
+    actions = _actions(config)
+    logits = np.zeros((config.num_environments, emulated.MAX_ACTIONS), np.float32)
+
+    def act(recent: frame_ring.Recent, step: int) -> tuple[np.ndarray, np.ndarray]:
+        return actions[step], logits
+
+    def read(state: Any) -> Any:
+        source.read(act, state)
+        return state
+
+    with _atari_emulators.opened(settings) as source:
+        state = types.SimpleNamespace(key=jax.random.key(0))
+        return fastest(read, state, repeats)
+
+
+def round_seconds(trainer: Any, config: Any, repeats: int) -> tuple[float, float]:
+    """Times whole rounds, and the updates that learn from each."""
+    reading, learning = [], []
+    with trainer.source(config) as source:
+        compiled, _ = programs.compiled(trainer, [config], source)
+        state = compiled.init(config, jax.random.key(0), None)
+        for _ in range(repeats + 1):
+            began = time.perf_counter()
+            act = functools.partial(compiled.act, config, state)
+            given = source.read(act, state)
+            reading.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            state, _ = jax.block_until_ready(compiled.train(config, state, given))
+            learning.append(time.perf_counter() - began)
+    return min(reading[1:]), min(learning[1:])
+
+
+def floor_seconds(config: Any, repeats: int, is_acting: bool = True) -> float:
+    """Times the passes of the network that one meta-update cannot do without."""
+    world = _atari_worlds.of(config.game)
+    is_legal, observation = world.game(config.game).is_legal, world.observation(config)
+    params = _atari_agent.init(config, jax.random.key(0), observation, len(is_legal))
+    number = (config.unroll_length + 1) * (config.num_online + config.num_replay)
+    seen = jax.random.bits(jax.random.key(1), (number, *observation.shape), jnp.uint8)
+    seen = seen.astype(observation.dtype)
+
+    def descended(params: Any, states: jax.Array) -> Any:
+        """One pass forwards and one backwards, which depend on those before."""
+        grads = jax.grad(_total, argnums=1)(config, params, states, is_legal)
+        return jax.tree.map(lambda x, g: x - NOTHING * g, params, grads)
+
+    def update(given: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        params, seen = given
+        for is_main, batch in _losses(config):
+            states = seen[: (config.unroll_length + 1) * batch]
+            if is_main:
+                part = descended(_atari_agent.main(params), states)
+                params = _atari_agent.merged(params, part)
+            else:
+                params = descended(params, states)
+        if is_acting:
+            states = seen[: _steps(config)]
+            total = _total(config, _atari_agent.main(params), states, is_legal)
+            params = jax.tree.map(lambda x: x + NOTHING * total, params)
+        return params, seen
+
+    return fastest(jax.jit(update), (params, seen), 5 * repeats)
+
+
+NOTHING = 1e-9  # Times a number: it must be computed, and changes little.
+
+
+def _losses(config: Any) -> list[tuple[bool, int]]:
+    """Of each loss whether it is of the main task alone, and its trajectories."""
+    whole = config.num_online + config.num_replay
+    num_on_replay = config.inner_steps - 1 + config.target_steps - 1
+    # STACX's objective; of BMG that of the target, and what it matches.
+    num_main = {"impala": 0, "stacx": 1, "bmg": 2}[config.update_kind]
+    return [
+        (False, whole),
+        *[(False, config.num_replay)] * num_on_replay,
+        *[(True, whole)] * num_main,
+    ]
+
+
+def _total(config: Any, params: Any, states: jax.Array, is_legal: jax.Array) -> Any:
+    outputs = _atari_agent.apply(config, params, states, is_legal)
+    return jnp.sum(outputs.logits) + jnp.sum(outputs.values)
+
+
+def _learned(compiled: programs.Programs, config: Any, state: Any) -> Any:
+    return compiled.train(config, state, None)[0]
+
+
+def _actions(config: Any) -> np.ndarray:
+    """[T, N] any actions that every game has."""
+    shape = (config.unroll_length, config.num_environments)
+    return np.random.default_rng(0).integers(0, 3, shape, np.int32)
 
 
 def _steps(config: Any) -> int:
+    """Counts the agent's steps of an update; on MinAtar they are frames."""
     return config.num_online * config.unroll_length
 
 
-def _frames(config: Any) -> int:
-    return _steps(config) * _atari_worlds.of(config.game).frames_per_step
+def _print_row(*cells: Any) -> None:
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
 if __name__ == "__main__":
