@@ -225,6 +225,12 @@ def test_a_page_has_an_image_of_each_figure(results):
     assert b"<svg" in base64.b64decode(images[0][0])
 
 
+def test_a_table_of_many_columns_is_set_densely(results):
+    """The summary has 12; no other table here has many, or many estimates."""
+    dense = re.findall(r'data-kind="(\w+)" class="dense"', page.page(results, "runs"))
+    assert dense == ["task_summary"]
+
+
 def test_a_page_without_tasks_has_no_image(storage):
     sweep = dataclasses.replace(toy_tasks.SWEEP, tasks=None, curves=(), claims=())
     text = page.page(toy_tasks.load(toy_tasks.record(storage), sweep), "runs")
