@@ -102,8 +102,13 @@ def over_runs(
 
 
 def exact(estimate: Estimate) -> str:
-    """Writes both with the mean's units in full: 1,774,099 ± 60,321."""
+    """Writes both with the mean's units in full: 1,774,099 ± 60,321.
+
+    A mean below 0.0001 has three digits and an exponent.
+    """
     size = abs(estimate.mean)
+    if 0 < size < 1e-4:
+        return short(estimate)
     digits = 0 if size >= 1000 else 3
     if 0 < size < 0.1:  # Three that count: 0.000213.
         digits = 2 - math.floor(math.log10(size))

@@ -53,7 +53,7 @@ def data(results: Results) -> dict[str, Any]:
             | _best(results, p)
             for p in shown
         ],
-        "methods": list(results.sweep.methods),
+        "methods": list(results.methods),
         "axes": axes,
         "amounts": [list(amounts) for amounts in pool],
     }
@@ -124,13 +124,17 @@ def _written(line: curves.Line, pool: dict[tuple, int]) -> list:
 
 
 def _configurations(results: Results, first: Sequence[int]) -> list[dict[str, Any]]:
-    """Says what they are; the first axis's best have the styles best told apart."""
+    """Says what they are; one of each method, the first axis's best, has its style."""
     groups = results.configurations
-    order = [*first, *(i for i in range(len(groups)) if i not in first)]
+    every = [*first, *range(len(groups))]
+    sweep, runs = results.sweep, [*groups.values()]
+    methods = [grid.method_of(sweep, members[0].point.values) for members in runs]
+    shown = [next(i for i in every if methods[i] == m) for m in results.methods]
+    order = dict.fromkeys([*shown, *every])
     styles = {place: style for style, place in enumerate(order)}
     return [
-        _configuration(results.sweep, members) | {"style": styles[i]}
-        for i, members in enumerate(groups.values())
+        _configuration(sweep, members) | {"style": styles[i]}
+        for i, members in enumerate(runs)
     ]
 
 

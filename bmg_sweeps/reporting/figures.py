@@ -17,8 +17,8 @@ from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import curves, published, task_curves
 from bmg_sweeps.sweep import display, grid, task_display
 
-# Okabe and Ito's colors, which the color-blind can tell apart.
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+# Okabe and Ito's colors, which the color-blind can tell apart; those of `page.js`.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 _GRAY = "#808890"  # Of published numbers that no method of ours has.
 _DASHES = ("-", "--", ":", "-.")
 STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in COLORS)
@@ -60,6 +60,11 @@ def draw(results: Results) -> bytes:
     return buffer.getvalue()
 
 
+def styles(results: Results) -> dict[str, dict[str, Any]]:
+    """Returns the style of each method that has points, the same in every figure."""
+    return dict(zip(results.methods, itertools.cycle(STYLES), strict=False))
+
+
 def _title(results: Results) -> str:
     """Says what is shown, and that it was chosen where there was a choice."""
     sweep, groups = results.sweep, results.configurations.values()
@@ -94,19 +99,19 @@ def _share_y(panels: Sequence[Any]) -> None:
 def _draw_best(panel, results: Results, shown: display.Best) -> None:
     """Draws what the selected ones attain, and where they stand what is published."""
     chosen = results.chosen
-    styles = dict(zip(chosen.sweep.methods, itertools.cycle(STYLES), strict=False))
+    by_method = styles(results)
     for one in curves.attained(results, shown):
-        style = styles.get(one.method, {"color": COLORS[-1]})
+        style = by_method[one.method]
         spread = [deviation or 0.0 for deviation in one.deviations]
         panel.errorbar(
             one.at, one.means, spread, **style, label=one.method, capsize=2,
             marker="o", markersize=4, linewidth=0 if shown.by else 1.5, elinewidth=1,
         )  # fmt: skip
-    for method in () if shown.by else styles:
+    for method in () if shown.by else by_method:
         others = [a for a in published.best(chosen, shown.axis) if a.method == method]
         if others:
             at, means = [a.budget for a in others], [a.mean for a in others]
-            style = styles[method] | {"marker": "*", "fillstyle": "none"}
+            style = by_method[method] | {"marker": "*", "fillstyle": "none"}
             label = f"{method}, published"
             panel.plot(at, means, **style, linewidth=0, label=label)
     below = curves.below(chosen.sweep, shown)
@@ -118,15 +123,14 @@ def _draw_best(panel, results: Results, shown: display.Best) -> None:
 
 def _draw_summary(panel, results: Results, shown: task_display.TaskSummary) -> None:
     """Draws a statistic over tasks, and where it stands what is published."""
-    sweep = results.sweep
-    styles = dict(zip(sweep.methods, itertools.cycle(STYLES), strict=False))
+    by_method = styles(results)
     for one in task_curves.summary(results, shown):
-        style = styles.get(one.method, {"color": COLORS[-1]}) | {"label": one.method}
+        style = by_method[one.method] | {"label": one.method}
         deviations = None if None in one.deviations else np.array(one.deviations, float)
         line = curves.Line(np.array(one.at), np.array(one.means), deviations)
         draw_line(panel, line, style)
     for method, at, number in task_curves.published_points(results.chosen, shown):
-        style = styles.get(method, {"color": _GRAY}) | {"linestyle": "none"}
+        style = by_method.get(method, {"color": _GRAY}) | {"linestyle": "none"}
         panel.plot([at], [number], **style, marker="*", fillstyle="none", clip_on=False)
     panel.set(title=shown.title, xlabel=results.first.axis, ylabel=shown.label)
     for one_axis in (panel.xaxis, panel.yaxis):
@@ -137,11 +141,12 @@ def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:
     """Draws the selected configurations, on the first axis."""
     axis, sweep, lines = results.first.axis, results.sweep, []
     drawn = [s for s in best if shown.methods is None or s.method in shown.methods]
-    for score, style in zip(drawn, itertools.cycle(STYLES), strict=False):
+    by_method = styles(results)
+    for score in drawn:
         name = grid.name(sweep, score.configuration.values)
         label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
         lines.append(curves.line(results, axis, shown, results.members(score)))
-        draw_line(panel, lines[-1], style | {"label": label})
+        draw_line(panel, lines[-1], by_method[score.method] | {"label": label})
     span = curves.span(results, axis, shown, lines)
     title = f"{shown.title}, {span}" if span else shown.title
     panel.set(title=title, xlabel=axis, ylabel=shown.label)

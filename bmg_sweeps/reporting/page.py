@@ -35,6 +35,7 @@ from bmg_sweeps.sweep.choices import Chosen
 MAX_ROWS = 15  # A longer table is folded away.
 MAX_LINE = 36  # Characters of a cell that is not broken into lines.
 MAX_ESTIMATES = 3  # Columns of estimates that are written in full.
+MAX_AIRY = 8  # Columns of a table that is not set densely.
 MAX_ERRORS = 200  # Points with an error that are listed.
 MAX_EXAMPLES = 5  # So many of them have their command written out.
 TROUBLE = ("damaged", "failed", "diverged")
@@ -132,7 +133,7 @@ def _view(table: Table) -> dict[str, Any]:
         else [],
         "rows": _shown(table, is_wide),
         "notes": table.notes,
-        "is_dense": is_wide,
+        "is_dense": is_wide or len(table.columns) > MAX_AIRY,
         "is_grouped": len(set(firsts)) < len(firsts),
         "is_folded": len(table.rows) > MAX_ROWS,
     }

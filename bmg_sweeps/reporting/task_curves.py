@@ -19,11 +19,24 @@ MAX_SMALL = 120  # Of a line in a small panel.
 
 
 def figures(results: Results) -> tuple[task_display.Figure, ...]:
-    """Returns the panels that are images of their own; none where none can be made."""
+    """Returns the panels that are images of their own.
+
+    Returns:
+        Those whose methods have points; none where nothing may be selected.
+    """
     if results.sweep.tasks is None or results.first.refused:
         return ()
     shown = results.sweep.curves
-    return tuple(c for c in shown if isinstance(c, task_display.Figure))
+    return tuple(
+        c for c in shown if isinstance(c, task_display.Figure) and _has_any(results, c)
+    )
+
+
+def _has_any(results: Results, panel: task_display.Figure) -> bool:
+    """Whether a panel's methods have points: two that are compared both have to."""
+    found = [method in results.methods for method in task_display.methods_of(panel)]
+    needed = all if isinstance(panel, task_display.TaskDifferences) else any
+    return not found or needed(found)
 
 
 def by_task(

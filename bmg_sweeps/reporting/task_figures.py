@@ -1,7 +1,6 @@
 """Figures of a sweep's tasks, each an image of its own: PNG files; in a page, SVG."""
 
 import io
-import itertools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -44,7 +43,9 @@ def draw(results: Results, panel: task_display.Figure, form: str) -> bytes:
             figure = _distribution(results, panel, title)
         buffer = io.BytesIO()
         metadata = {"Date": None} if form == "svg" else {}
-        figure.savefig(buffer, format=form, dpi=120, metadata=metadata)
+        figure.savefig(
+            buffer, format=form, dpi=120, metadata=metadata, bbox_inches="tight"
+        )  # No text is cut off, however long it is.
         pyplot.close(figure)
     return buffer.getvalue()
 
@@ -56,12 +57,6 @@ def file_names(panels: tuple[task_display.Figure, ...]) -> list[str]:
     return [f"{i}-{word}" for i, word in enumerate(words, start=1)]
 
 
-def _styles(results: Results) -> Mapping[str, dict[str, Any]]:
-    """The style of each method, the same in every figure."""
-    cycle = itertools.cycle(figures.STYLES)
-    return dict(zip((*results.sweep.methods, "other"), cycle, strict=False))
-
-
 def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any:
     """Draws small panels, a task in each, all over the same range of training."""
     by_task = list(task_curves.by_task(results, panel))
@@ -71,7 +66,7 @@ def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any
     width, height = (5.0, 3.6) if is_few else (2.0, 1.5)
     size = (max(width * columns, 7.0), height * rows + 1.2)
     figure, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
-    font, styles = (9 if is_few else 6.5), _styles(results)
+    font, styles = (9 if is_few else 6.5), figures.styles(results)
     for axes, (task, lines) in zip(grid.flat, by_task, strict=False):
         for method, line in lines.items():
             style = styles[method] | {"label": method}
@@ -83,9 +78,10 @@ def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any
     figure.suptitle(
         f"{title}, {over}" if title else over, fontsize=10, y=1 - 0.08 / size[1]
     )
+    figure.supylabel(panel.metric, fontsize=font, x=0.1 / size[0])
     _add_legend(figure, grid.flat[: len(by_task)], styles)
     figure.subplots_adjust(
-        left=0.5 / size[0], right=1 - 0.15 / size[0], wspace=0.35 if is_few else 0.3,
+        left=0.7 / size[0], right=1 - 0.15 / size[0], wspace=0.35 if is_few else 0.3,
         bottom=0.3 / size[1], top=1 - 0.75 / size[1], hspace=0.3,
     )  # fmt: skip
     return figure
@@ -122,12 +118,14 @@ def _add_legend(figure: Any, panels: Any, styles: Mapping[str, Any]) -> None:
 def _differences(
     results: Results, panel: task_display.TaskDifferences, title: str
 ) -> Any:
-    """Draws a bar for each task, the largest first."""
+    """Draws a bar for each task, the largest first, in the color of what is ahead."""
     pairs = task_curves.differences(results, panel)
     names = [formatting.short(task) for task, _ in pairs]
     values = [difference for _, difference in pairs]
-    figure, axes = pyplot.subplots(figsize=(max(5.0, 0.24 * len(pairs) + 1.5), 4.5))
-    colors = [figures.COLORS[0 if value > 0 else 4] for value in values]
+    figure, axes = pyplot.subplots(figsize=(max(7.0, 0.24 * len(pairs) + 1.5), 4.5))
+    styles = figures.styles(results)
+    ahead_ones = [panel.more if value > 0 else panel.less for value in values]
+    colors = [styles[method]["color"] for method in ahead_ones]
     axes.bar(range(len(pairs)), values, color=colors, width=0.8)
     if any(abs(value) > _LINEAR for value in values):
         axes.set_yscale("symlog", linthresh=_LINEAR)
@@ -139,7 +137,7 @@ def _differences(
     axes.grid(axis="y", alpha=0.3)
     ahead = sum(value > 0 for value in values)
     note = f"{panel.more} has more on {ahead} of {len(pairs)}"
-    axes.set_title(f"{title} ({note})" if title else note, fontsize=10)
+    axes.set_title(f"{title}\n{note}" if title else note, fontsize=10)
     figure.tight_layout()
     return figure
 
@@ -148,7 +146,7 @@ def _distribution(
     results: Results, panel: task_display.TaskDistribution, title: str
 ) -> Any:
     """Draws median, quartiles, and 5 and 95 % of the scores of each method."""
-    found, styles = task_curves.distribution(results, panel), _styles(results)
+    found, styles = task_curves.distribution(results, panel), figures.styles(results)
     figure, axes = pyplot.subplots(figsize=(max(7.0, 1.1 * len(found) + 1.5), 4.5))
     if found:
         boxes = axes.boxplot(

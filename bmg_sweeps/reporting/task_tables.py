@@ -94,7 +94,7 @@ def _by_task(
     """A row a task, and below them how many tasks each method is ahead on."""
     ours = {one.method: one for one in found}
     columns = [Column(tasks.field, "value")]
-    for method in _methods(results, ours):
+    for method in results.methods:
         if others:
             columns.append(Column("ours", "estimate", method))
             columns.append(Column("published", "printed", method, True))
@@ -103,7 +103,7 @@ def _by_task(
     rows: list[tuple[Cell, ...]] = []
     for task in across_tasks.tasks_of(results):
         row: list[Cell] = [tables.value(task)]
-        for method in _methods(results, ours):
+        for method in results.methods:
             row.append(_score(ours.get(method), task))
             if others:
                 score = others[method].scores.get(task) if method in others else None
@@ -115,7 +115,6 @@ def _by_task(
     notes = [
         f"Mean over {seeds}s ± standard deviation over {seeds}s, of {tasks.score}. "
         f"What is above {tasks.reference} has {tasks.normalized} above 1.",
-        *_lacking(results, found),
         *published.note(results.chosen),
         *(f"Published: {s}." for s in dict.fromkeys(o.source for o in others.values())),
     ]
@@ -133,7 +132,7 @@ def _counts(
     theirs = {method: one.normalized for method, one in others.items()}
     above: list[Cell] = [f"above {tasks.reference}"]
     ahead: list[Cell] = [f"more than {tasks.baseline}"]
-    for method in _methods(results, ours):
+    for method in results.methods:
         for scores in (means, theirs) if others else (means,):
             mine, base = scores.get(method), scores.get(tasks.baseline or "")
             above.append(_of(_above(mine.values()), len(mine)) if mine else None)
@@ -141,7 +140,8 @@ def _counts(
             ahead.append(
                 _of(*across_tasks.count_more(mine, base)) if is_compared else None
             )
-    return [tuple(above), tuple(ahead)] if tasks.baseline else [tuple(above)]
+    is_there = tasks.baseline in results.methods
+    return [tuple(above), tuple(ahead)] if is_there else [tuple(above)]
 
 
 def _summary(
@@ -228,11 +228,11 @@ def _lacking(results: Results, found: Sequence[OnTasks]) -> list[str]:
                 f"{', '.join(names)} ({names[0]}: {first}). Statistics over the "
                 f"others do not compare with those over all."
             )
-    without = results.sweep.methods.keys() - {one.method for one in found}
+    shown = {one.method for one in found}
     notes += [
         f"{method} has no complete configuration."
-        for method in results.sweep.methods
-        if method in without
+        for method in results.methods
+        if method not in shown
     ]
     return notes
 
@@ -265,11 +265,6 @@ def _last(chosen: Chosen) -> float:
 
 def _at(chosen: Chosen) -> str:
     return f"{formatting.shown_amount(_last(chosen))} {chosen.sweep.select.axis}"
-
-
-def _methods(results: Results, ours: Mapping[str, OnTasks]) -> list[str]:
-    """All methods of the sweep, and what belongs to none."""
-    return [*results.sweep.methods, *(["other"] if "other" in ours else [])]
 
 
 def _score(one: OnTasks | None, task: Any) -> Estimate | None:

@@ -637,6 +637,14 @@ def test_nothing_runs_over_the_windows_edge(toy, width):
     assert (over > 0) == (width == 400)
 
 
+def test_long_claims_are_broken_into_lines(view):
+    claims = (display.Claim(text="A earns " + "much " * 15, more="A", less="B"),)
+    sweep = dataclasses.replace(SWEEP, claims=claims)
+    shown = view(write(complete(), sweep=sweep))
+    box = shown.locator(".scroll", has=shown.locator("[data-kind=claims]")).first
+    assert box.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_color_schemes(toy, scheme):
     """Ink and ground, the charts' too, differ by 7 to 1, as WCAG measures it."""

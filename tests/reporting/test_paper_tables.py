@@ -383,7 +383,12 @@ def test_the_table_of_every_configuration_has_few_enough_columns(storage):
 
 @pytest.mark.parametrize(
     ("mean", "deviation", "text"),
-    [(0.000213, 5e-6, "0.000213 ± 0.000005"), (0.05, None, "0.0500"), (0, 0, "0.000")],
+    [
+        (0.000213, 5e-6, "0.000213 ± 0.000005"),
+        (0.05, None, "0.0500"),
+        (0, 0, "0.000"),
+        (2.3e-9, 4e-9, "2.3e-09 ± 4e-09"),
+    ],
 )
 def test_small_numbers_keep_three_digits(mean, deviation, text):
     """A meta-gradient's variance is 0.0002."""

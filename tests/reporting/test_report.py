@@ -532,7 +532,7 @@ def test_panels_of_one_label_have_one_scale(complete, drawn):
 
 
 def test_no_two_of_many_lines_look_the_same(storage, drawn):
-    """Seven colors, and a dash for each round of them."""
+    """Six colors, and a dash for each round of them."""
     kinds = "abcdefghijklmnop"
     arms = [(kind, 0.1) for kind in kinds]
     for arm, seed in itertools.product(arms, (0, 1)):

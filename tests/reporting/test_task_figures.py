@@ -2,13 +2,24 @@
 
 import base64
 import dataclasses
+import json
 import re
 
 import numpy as np
 import pytest
 import toy_tasks
+from matplotlib.colors import to_hex
+from matplotlib.patches import Patch
 
-from bmg_sweeps.reporting import charts, figures, page, task_curves, task_figures
+from bmg_sweeps.reporting import (
+    charts,
+    figures,
+    page,
+    rendering,
+    task_curves,
+    task_figures,
+)
+from bmg_sweeps.sweep import display
 
 
 @pytest.fixture
@@ -100,7 +111,75 @@ def test_bars_are_the_differences(results, drawn):
     task_figures.draw(results, toy_tasks.DIFFERENCES, "png")
     (axes,) = drawn[0].axes
     assert [bar.get_height() for bar in axes.patches] == [5, 0, -1.5]
-    assert axes.get_title() == "A and B (A has more on 1 of 3)"
+    assert axes.get_title() == "A and B\nA has more on 1 of 3"
+
+
+def test_a_long_title_is_inside_the_image(results, drawn):
+    """The width of a PNG file is in its bytes 16 to 20, at 120 dots an inch."""
+    panel = dataclasses.replace(toy_tasks.DIFFERENCES, title="A and B, " * 30)
+    png = task_figures.draw(results, panel, "png")
+    (axes,) = drawn[0].axes
+    title = axes.title.get_window_extent(dpi=120).width
+    assert int.from_bytes(png[16:20]) > title > 120 * drawn[0].get_figwidth()
+
+
+def test_small_panels_say_what_they_show(results, drawn):
+    task_figures.draw(results, toy_tasks.CURVES, "png")
+    assert drawn[0].get_supylabel() == "score"
+
+
+def test_a_method_has_one_color_in_all_figures(storage, drawn):
+    """Whichever methods a panel shows; differences have that of what is ahead."""
+    blue, orange = (color.lower() for color in figures.COLORS[:2])
+    only_b = display.Curve(title="B", metric="score", label="score", methods=("B",))
+    sweep = dataclasses.replace(toy_tasks.SWEEP, curves=(only_b, toy_tasks.MEDIANS))
+    results = toy_tasks.load(toy_tasks.record(storage), sweep)
+    figures.draw(results)
+    for panel in toy_tasks.SWEEP.curves[1:]:
+        task_figures.draw(results, panel, "png")
+    lines, bars, boxes, small = drawn
+    assert [colors_of(axes.get_lines()) for axes in (*lines.axes, small.axes[0])] == [
+        [orange], [blue, orange], [blue, orange]
+    ]  # fmt: skip
+    assert colors_of(bars.axes[0].patches) == [blue, orange, orange]
+    assert colors_of(boxes.axes[0].patches) == [blue, orange]
+
+
+def colors_of(drawn_ones):
+    """Colors of lines, or of areas."""
+    found = [
+        one.get_facecolor() if isinstance(one, Patch) else one.get_color()
+        for one in drawn_ones
+    ]
+    return [to_hex(color) for color in found]
+
+
+def test_the_pages_script_has_the_same_colors():
+    text = rendering.script("page.js")
+    (found,) = re.findall(r"const COLORS = (\[.*\]);", text)
+    assert tuple(json.loads(found)) == figures.COLORS
+
+
+def test_a_method_has_its_style_on_the_page_before_it_is_complete(storage):
+    """B alone is selected, and has the second style all the same."""
+    toy_tasks.record(storage, without=[("a", 1, "z")])
+    data = charts.data(toy_tasks.load(storage))
+    assert [(one["method"], one["style"]) for one in data["configurations"]] == [
+        ("A", 0), ("B", 1)
+    ]  # fmt: skip
+
+
+def test_methods_without_any_point_have_no_place_in_figures(storage):
+    """The first has none, so the second has the first style."""
+    toy_tasks.record(storage)
+    kept = tuple(p for p in toy_tasks.points() if p.values["kind"] == "b")
+    results = toy_tasks.load(storage, of=kept)
+    assert figures.styles(results) == {"B": figures.STYLES[0]}
+    assert charts.data(results)["methods"] == ["B"]
+    assert task_curves.figures(results) == (toy_tasks.SCORES, toy_tasks.CURVES)
+    only_a = dataclasses.replace(toy_tasks.CURVES, methods=("A",))
+    sweep = dataclasses.replace(toy_tasks.SWEEP, curves=(only_a,))
+    assert task_curves.figures(toy_tasks.load(storage, sweep, of=kept)) == ()
 
 
 def test_a_title_with_dollars_is_text(results, drawn):
@@ -144,6 +223,12 @@ def test_a_page_has_an_image_of_each_figure(results):
     images = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)"', text)
     assert [alt.partition(";")[0] for _, alt in images] == ["A and B", "All", "Each"]
     assert b"<svg" in base64.b64decode(images[0][0])
+
+
+def test_a_table_of_many_columns_is_set_densely(results):
+    """The summary has 12; no other table here has many, or many estimates."""
+    dense = re.findall(r'data-kind="(\w+)" class="dense"', page.page(results, "runs"))
+    assert dense == ["task_summary"]
 
 
 def test_a_page_without_tasks_has_no_image(storage):

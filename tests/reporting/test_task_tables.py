@@ -38,6 +38,19 @@ def test_each_task_has_a_row_and_each_method_a_column(storage):
     assert "left out: this is scale mine" in table.notes[-1]
 
 
+def test_methods_without_any_point_are_not_shown(storage):
+    """Not in columns and rows, and not as methods that lack something."""
+    toy_tasks.record(storage)
+    kept = tuple(p for p in toy_tasks.points() if p.values["kind"] == "a")
+    sweep = dataclasses.replace(toy_tasks.SWEEP, claims=())
+    results = toy_tasks.load(storage, sweep, scale="paper", of=kept)
+    table, summary = of_kind(results, "tasks"), of_kind(results, "task_summary")
+    assert table.names == ("task", "A ours", "A published")
+    assert rows(table)[-1][0] == "above human"  # No row of the baseline.
+    assert [row[0] for row in rows(summary)] == ["A"]
+    assert not [note for note in (*table.notes, *summary.notes) if "B " in note]
+
+
 def test_published_scores_stand_beside_ours_at_their_scale(storage):
     """9 on z is more than B's published score, which there is none of."""
     results = toy_tasks.load(toy_tasks.record(storage), scale="paper")
@@ -109,7 +122,8 @@ def test_a_missing_task_is_named_and_changes_what_a_median_is_over(storage):
     assert a[-3:] == ["3.5", "3.5", "3.5"]
     assert a[6:9] == ["2 / 2", "–", "1 / 2"]
     assert b[2] == "3 / 3"
-    (note,) = [note for note in table.notes if "lacks" in note]
+    all_notes = [note for made in report.make(results) for note in made.notes]
+    (note,) = [note for note in all_notes if "lacks" in note]
     assert note == (
         "A lacks 1 of 3 tasks: z (z: seed 1: not run). Statistics over the others "
         "do not compare with those over all."
