@@ -7,12 +7,12 @@
 `minatar`: frames a second of the agents of scale lite. The floor is the network alone:
 of each loss one pass forwards and one backwards, and one forwards to act.
 
-`games`: steps a second, which are four frames each, of Pong and of an agent on it.
+`games`: steps a second, which are four frames each, of Pong and of agents on it.
 Emulators: told what to do, and nobody looks. Acting: rounds of the live source, whose
-trajectories are stacked, written down and packed; without the network's passes, and
-without trajectories from the replay. Its share is of the emulators' rate. Round: with
-both. Learning: from one round; its floor is that of `minatar`, less the acting. Both:
-a round and its updates.
+trajectories are written down and packed; without the network's passes, and without
+trajectories from the replay. Its share is of the emulators' rate. Round: with both, in
+small gray frames. Learning: from one round; its floor is that of `minatar`, less the
+acting. Both: a round and its updates.
 
 `memory`: seconds of compiling a trial's programs, and the bytes that training takes.
 """
@@ -37,18 +37,17 @@ from trainers import _atari_agent, _atari_emulators, _atari_worlds
 LITE = load_sweep("table_9").scales["lite"].values | {"game": "minatar_breakout"}
 PONG = LITE | {
     "game": "pong",
+    "frame_height": 84,
+    "frame_width": 84,
+    "frame_format": "grayscale",
     "sticky_action_probability": 0.0,
     "channels": (16, 32),
     "num_blocks": 1,
     "num_environments": 12,
     "record_interval": 2,
 }
-SEEN = {
-    "84 × 84 gray": {
-        "frame_height": 84,
-        "frame_width": 84,
-        "frame_format": "grayscale",
-    },
+FRAMES = {
+    "84 × 84 gray": {},
     "210 × 160 RGB": {"frame_height": 210, "frame_width": 160, "frame_format": "rgb"},
 }
 AGENTS = {
@@ -94,26 +93,26 @@ def minatar(repeats: int) -> None:
 
 def games(repeats: int) -> None:
     """Times Pong: emulators alone, acting, and learning from one round."""
-    _print_row(
-        *("frames", "agent", "emulators", "acting", "its share", "round"),
-        *("learning", "floor's share", "both"),
-    )
-    _print_row(*["---"] * 9)
-    for seen, frames in SEEN.items():
-        for name, values in AGENTS.items():
-            trainer, config = bound(PONG | frames | values)
-            steps = config.num_environments * config.unroll_length
-            alone = steps / emulators_seconds(config, repeats)
-            acting = steps / acting_seconds(config, repeats)
-            reading, learning = round_seconds(trainer, config, repeats)
-            floor = floor_seconds(config, repeats, is_acting=False)
-            floor *= _atari_worlds.updates_per_round(config)
-            _print_row(
-                *(seen, name, f"{alone:,.0f}", f"{acting:,.0f}"),
-                *(f"{acting / alone:.2f}", f"{steps / reading:,.0f}"),
-                *(f"{steps / learning:,.0f}", f"{floor / learning:.2f}"),
-                f"{steps / (reading + learning):,.0f}",
-            )
+    _print_row("frames", "emulators", "acting", "its share")
+    _print_row(*["---"] * 4)
+    for seen, frames in FRAMES.items():
+        _, config = bound(PONG | frames)
+        steps = config.num_environments * config.unroll_length
+        alone = steps / emulators_seconds(config, repeats)
+        acting = steps / acting_seconds(config, repeats)
+        _print_row(seen, f"{alone:,.0f}", f"{acting:,.0f}", f"{acting / alone:.2f}")
+    print()
+    _print_row("agent", "round", "learning", "floor's share", "both")
+    _print_row(*["---"] * 5)
+    for name, values in AGENTS.items():
+        trainer, config = bound(PONG | values)
+        reading, learning = round_seconds(trainer, config, repeats)
+        floor = floor_seconds(config, repeats, is_acting=False)
+        floor *= _atari_worlds.updates_per_round(config)
+        _print_row(
+            *(name, f"{steps / reading:,.0f}", f"{steps / learning:,.0f}"),
+            *(f"{floor / learning:.2f}", f"{steps / (reading + learning):,.0f}"),
+        )
 
 
 def memory(repeats: int) -> None:
