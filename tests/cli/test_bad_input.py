@@ -193,7 +193,7 @@ FLAGS = {
     ),
     "a rerun without seeds": Case(["rerun", "figure_2"], ["--seeds", "10-14"]),
     "an unknown sweep": Case(["show", "figure_22"], ["'figure_22'", "figure_2?"]),
-    "an empty name": Case(["show", ""], ["sweep ''", "expected one of: atari_value"]),
+    "an empty name": Case(["show", ""], ["sweep ''", "expected one of: atari_check"]),
     "a name that climbs": Case(
         ["show", "../sweeps/figure_2"], ["'../sweeps/figure_2'", ".py"]
     ),

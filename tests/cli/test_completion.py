@@ -24,8 +24,8 @@ def asked(monkeypatch, capsys, *words):
     ("words", "expected"),
     [
         (["st"], ["status"]),
-        (["show", "figure_1"], ["figure_10", "figure_11", "figure_12"]),
-        (["launch", "figure_2", "tab"], [f"table_{i}" for i in (5, 6, 7, 8)]),
+        (["show", "figure_1"], [f"figure_{i}" for i in range(10, 20)]),
+        (["launch", "figure_2", "tab"], [f"table_{i}" for i in (3, 5, 6, 7, 8, 9)]),
         (["show", "--sc"], ["--scale"]),
         (["show", "figure_2", "--scale", "p"], ["paper"]),
         (["show", "two_colors_check", "--scale", ""], ["lite"]),
@@ -80,10 +80,6 @@ def test_bash_completes():
         timeout=60,
         check=False,
     )
-    assert done.stdout.split() == [
-        "inner_steps=",
-        "figure_10",
-        "figure_11",
-        "figure_12",
-    ]
+    figures = [f"figure_{i}" for i in range(10, 20)]
+    assert done.stdout.split() == ["inner_steps=", *figures]
     assert done.stderr.startswith("error: command 'nosuch'")

@@ -18,10 +18,10 @@ from bmg_sweeps.sweep import choices, loading
 SCALES = ("smoke", "lite", "paper")
 FIGURE_2 = choices.choose("figure_2", choices.Choice())
 SKIPPED = {
-    "smoke": "mini_imagenet_check, two_colors_check, two_colors_choices, "
+    "smoke": "atari_check, mini_imagenet_check, two_colors_check, two_colors_choices, "
     "two_colors_q_choices",
     "lite": "",
-    "paper": "mini_imagenet_check, two_colors_check, two_colors_choices, "
+    "paper": "atari_check, mini_imagenet_check, two_colors_check, two_colors_choices, "
     "two_colors_q_choices",
 }
 

@@ -89,7 +89,7 @@ def test_its_shapes_open_no_emulators(monkeypatch):
 
     monkeypatch.setattr(atari, "Emulators", emulators)
     with _atari_emulators.opened(SMALL) as games:
-        assert games.observes.shape == (2, 32, 24, 4)
+        assert games.observes.frames[0].shape == (2, 32, 24, 1)
         with pytest.raises(AssertionError, match="opened"):
             games.read(act, STATE)
 
