@@ -3,9 +3,7 @@
 Claim: of 0.25, 0.5 and 0.75 the first is best.
 """
 
-import dataclasses
-
-from bmg_sweeps.sweep import Claim, Method, TaskCurves, arms, load_sweep
+from bmg_sweeps.sweep import Claim, TaskCurves, arms, load_sweep, with_methods
 
 TABLE_9 = load_sweep("table_9")
 WEIGHTS = (0.25, 0.5, 0.75)
@@ -22,19 +20,15 @@ POINTS = {
     "paper": arms(AGENTS.values(), game=GAMES, seed=range(3)),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS,
+    POINTS,
+    baseline="λ=0.25",
     title="Atari: the weight of the values that are matched",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
     curves=(TaskCurves(title="Score", metric="score"),),
     claims=tuple(
         Claim(text=f"λ=0.25 scores more than {less}", more="λ=0.25", less=less)
         for less in ("λ=0.5", "λ=0.75")
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="λ=0.25"),
-    published=None,
 )

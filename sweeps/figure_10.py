@@ -13,7 +13,7 @@ from bmg_sweeps.sweep import (
     Scale,
     Select,
     Sweep,
-    arm,
+    arms,
 )
 
 KINDS = {
@@ -37,11 +37,7 @@ RANGE = {"metric": "entropy_weight_after_flip", "minus": "entropy_weight_cycle_e
 
 def grid(seeds, rates):
     """Every method with every rate."""
-    return tuple(
-        point
-        for values in METHODS.values()
-        for point in arm(values, meta_learning_rate=rates, seed=range(seeds))
-    )
+    return arms(METHODS.values(), meta_learning_rate=rates, seed=range(seeds))
 
 
 def panel(target_steps):

@@ -4,7 +4,7 @@ Claim: the mode-covering KL(x̃ ‖ ·) is slightly better than the mode-seeking
 and the symmetric one. K = 1 and L = 7 are our reading.
 """
 
-from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, Select, Sweep, arms
 
 BMG = {
     "update_kind": "bootstrapped_meta_gradient",
@@ -21,11 +21,7 @@ RATES = (3e-4, 1e-4, 3e-5, 1e-5, 3e-6)  # β: the candidates of Table 1.
 
 def grid(seeds, rates):
     """Every method with every rate."""
-    return tuple(
-        point
-        for values in METHODS.values()
-        for point in arm(values, meta_learning_rate=rates, seed=range(seeds))
-    )
+    return arms(METHODS.values(), meta_learning_rate=rates, seed=range(seeds))
 
 
 SWEEP = Sweep(

@@ -6,16 +6,14 @@ values as well (KL&V), and L = 4. Section 5.2 says that the first is about 45 % 
 gain, the matching function 25 % and L 30 %.
 """
 
-import dataclasses
-
 from bmg_sweeps import atari_scores
 from bmg_sweeps.sweep import (
     Claim,
-    Method,
     TaskDistribution,
     TaskSummary,
     arms,
     load_sweep,
+    with_methods,
 )
 
 TABLE_9 = load_sweep("table_9")
@@ -34,14 +32,12 @@ POINTS = {
     "paper": arms(AGENTS.values(), game=tuple(atari_scores.SCORES), seed=range(3)),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS,
+    POINTS,
+    baseline="SGD, L2 (STACX)",
     title="Atari: what BMG adds to STACX",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
     curves=(
         TaskSummary(title="Median over games", label="normalized score"),
         TaskDistribution(title="All runs", label="normalized score"),
@@ -55,6 +51,4 @@ SWEEP = dataclasses.replace(
         )
         for less, more in zip(AGENTS, [*AGENTS][1:], strict=False)
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="SGD, L2 (STACX)"),
-    published=None,
 )

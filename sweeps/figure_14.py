@@ -4,9 +4,7 @@ Claim: online data in the last step ("L=4") is critical: only replay ("R") is wo
 so is the meta-learned objective in place of the fixed one ("w").
 """
 
-import dataclasses
-
-from bmg_sweeps.sweep import Claim, Method, TaskCurves, arms, load_sweep
+from bmg_sweeps.sweep import Claim, TaskCurves, arms, load_sweep, with_methods
 
 TABLE_9 = load_sweep("table_9")
 DEFAULT = TABLE_9.methods["BMG KL&V, L=4"].values
@@ -22,19 +20,15 @@ POINTS = {
     "paper": arms(AGENTS.values(), game=("ms_pacman",), seed=range(3)),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS,
+    POINTS,
+    baseline="L=4",
     title="Atari: the last step of BMG's target",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
     curves=(TaskCurves(title="Score", metric="score"),),
     claims=tuple(
         Claim(text=f"L=4 scores more than {less}", more="L=4", less=less)
         for less in ("L=4, R", "L=4, w")
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="L=4"),
-    published=None,
 )

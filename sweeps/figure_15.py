@@ -6,9 +6,14 @@ STACX and of BMG alike; it is not what L = 4 gains by. The paper's games are not
 text.
 """
 
-import dataclasses
-
-from bmg_sweeps.sweep import Claim, Method, TaskCurves, TaskSummary, arms, load_sweep
+from bmg_sweeps.sweep import (
+    Claim,
+    TaskCurves,
+    TaskSummary,
+    arms,
+    load_sweep,
+    with_methods,
+)
 
 TABLE_9 = load_sweep("table_9")
 DEFAULT = {
@@ -33,14 +38,12 @@ POINTS = {
     "paper": arms(AGENTS.values(), game=GAMES, seed=range(3)),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS,
+    POINTS,
+    baseline="STACX, D",
     title="Atari: replay in the meta-objective",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
     curves=(
         TaskSummary(title="Median over games", label="normalized score"),
         TaskCurves(title="Score", metric="score"),
@@ -63,6 +66,4 @@ SWEEP = dataclasses.replace(
             for name in ("L2", "KL", "KL&V")
         ),
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="STACX, D"),
-    published=None,
 )

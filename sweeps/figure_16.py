@@ -4,9 +4,14 @@ Both make their further updates on replay of their own. Claim: L = 4 raises the 
 K = 2 lowers it, of STACX and of BMG. The paper's games are not in its text.
 """
 
-import dataclasses
-
-from bmg_sweeps.sweep import Claim, Method, TaskCurves, TaskSummary, arms, load_sweep
+from bmg_sweeps.sweep import (
+    Claim,
+    TaskCurves,
+    TaskSummary,
+    arms,
+    load_sweep,
+    with_methods,
+)
 
 TABLE_9 = load_sweep("table_9")
 DEFAULT = {
@@ -27,14 +32,12 @@ POINTS = {
     "paper": arms(AGENTS.values(), game=GAMES, seed=range(3)),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS,
+    POINTS,
+    baseline="KL&V, D",
     title="Atari: L against K",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
     curves=(
         TaskSummary(title="Median over games", label="normalized score"),
         TaskCurves(title="Score", metric="score"),
@@ -54,6 +57,4 @@ SWEEP = dataclasses.replace(
             less="KL&V, K=2",
         ),
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="KL&V, D"),
-    published=None,
 )

@@ -5,9 +5,14 @@ Claim: NS is on par with the default, and DB fails completely. The paper's games
 in its text.
 """
 
-import dataclasses
-
-from bmg_sweeps.sweep import Claim, Method, TaskCurves, TaskSummary, arms, load_sweep
+from bmg_sweeps.sweep import (
+    Claim,
+    TaskCurves,
+    TaskSummary,
+    arms,
+    load_sweep,
+    with_methods,
+)
 
 TABLE_9 = load_sweep("table_9")
 DEFAULT = TABLE_9.methods["BMG KL&V"].values
@@ -24,14 +29,12 @@ POINTS = {
     "paper": arms(AGENTS.values(), game=GAMES, seed=range(3)),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS,
+    POINTS,
+    baseline="default",
     title="Atari: what the agent goes on from",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={name: Method(values, tuned={}) for name, values in AGENTS.items()},
     curves=(
         TaskSummary(title="Median over games", label="normalized score"),
         TaskCurves(title="Score", metric="score"),
@@ -40,6 +43,4 @@ SWEEP = dataclasses.replace(
         Claim(text="NS is on par", more="NS", less="default", are_equal=True),
         Claim(text="DB scores less", more="default", less="DB"),
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="default"),
-    published=None,
 )

@@ -5,16 +5,14 @@ divergence is no better than KL(x̃ ‖ ·), and the values alone are worse. On 
 (`--where game=ms_pacman`) the score rises with L. The left panel is Figure 13.
 """
 
-import dataclasses
-
 from bmg_sweeps import atari_scores
 from bmg_sweeps.sweep import (
     Claim,
-    Method,
     TaskCurves,
     TaskDistribution,
     arms,
     load_sweep,
+    with_methods,
 )
 
 TABLE_9 = load_sweep("table_9")
@@ -37,17 +35,12 @@ POINTS = {
     ),
 }
 
-SWEEP = dataclasses.replace(
+SWEEP = with_methods(
     TABLE_9,
+    AGENTS | {"BMG KL&V, L=2": TWO_STEPS},
+    POINTS,
+    baseline="BMG KL&V",
     title="Atari: target bootstraps and matching functions of BMG",
-    scales={
-        name: dataclasses.replace(scale, points=POINTS[name])
-        for name, scale in TABLE_9.scales.items()
-    },
-    methods={
-        name: Method(values, tuned={})
-        for name, values in (AGENTS | {"BMG KL&V, L=2": TWO_STEPS}).items()
-    },
     curves=(
         TaskCurves(title="Horizons of the target", metric="score", methods=HORIZONS),
         TaskDistribution(
@@ -74,6 +67,4 @@ SWEEP = dataclasses.replace(
             over_tasks="median",
         ),
     ),
-    tasks=dataclasses.replace(TABLE_9.tasks, baseline="BMG KL&V"),
-    published=None,
 )

@@ -7,7 +7,7 @@ larger K helps is said at one horizon, K + L − 1; those here differ.
 
 import dataclasses
 
-from bmg_sweeps.sweep import Claim, Curve, Method, Scale, arm, load_sweep
+from bmg_sweeps.sweep import Claim, Curve, Method, Scale, arms, load_sweep
 
 FIGURE_2 = load_sweep("figure_2")
 FIXED, MG, MG_ENTROPY, BMG = (method.values for method in FIGURE_2.methods.values())
@@ -57,7 +57,7 @@ SWEEP = dataclasses.replace(
     title="Two-colors: a check at full length",
     scales={
         "lite": Scale(
-            tuple(p for values in METHODS.values() for p in arm(values, seed=range(3))),
+            arms(METHODS.values(), seed=range(3)),
             stop={"env_steps": 10_000_000},
         )
     },

@@ -7,7 +7,7 @@ K, and for BMG the scale of the divergence and the data of the target's last ste
 tests no claim of the paper.
 """
 
-from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arms
 
 AGENT = {"learning_rate": 0.1, "return_steps": 1, "value_weight": 1.0}
 META = {
@@ -84,7 +84,7 @@ SWEEP = Sweep(
     trainer="two_colors_actor_critic",
     scales={
         "lite": Scale(
-            tuple(p for values in METHODS.values() for p in arm(values, seed=range(3))),
+            arms(METHODS.values(), seed=range(3)),
             stop={"env_steps": 4_000_000},
         )
     },

@@ -5,7 +5,7 @@ agent and β of the meta-learner, and the values of the authors' later study of 
 setting, Luketina et al. (2022). It tests no claim of the paper.
 """
 
-from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arm, load_sweep
+from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arms, load_sweep
 
 FIGURE_3 = load_sweep("figure_3")
 BMG = FIGURE_3.methods["BMG"].values | {
@@ -53,7 +53,7 @@ SWEEP = Sweep(
     trainer="two_colors_q_lambda",
     scales={
         "lite": Scale(
-            tuple(p for values in METHODS.values() for p in arm(values, seed=range(2))),
+            arms(METHODS.values(), seed=range(2)),
             stop={"env_steps": 2_000_000},
         )
     },

@@ -26,6 +26,7 @@ from bmg_sweeps.sweep.grid import (
     arm,
     arms,
     product,
+    with_methods,
     zipped,
 )
 from bmg_sweeps.sweep.loading import load_sweep
@@ -62,5 +63,6 @@ __all__ = [
     "arms",
     "load_sweep",
     "product",
+    "with_methods",
     "zipped",
 ]

@@ -273,6 +273,40 @@ class Sweep:
         return tuple(dict.fromkeys(fields))
 
 
+def with_methods(
+    sweep: Sweep,
+    methods: Mapping[str, Values],
+    points: Mapping[str, tuple[Values, ...]],
+    *,
+    baseline: str,
+    **changes: Any,
+) -> Sweep:
+    """Makes a sweep of other methods on the tasks of another, at its scales.
+
+    Args:
+        sweep: it has tasks; how it selects stays as it is.
+        methods: values of each method, by name. A method is one configuration.
+        points: by scale; all else of the scales stays as it is.
+        baseline: the method that the others have to beat.
+        **changes: other fields of the sweep, such as its title.
+
+    Returns:
+        The sweep. No published numbers stand beside it.
+    """
+    scales = {
+        name: dataclasses.replace(scale, points=points[name])
+        for name, scale in sweep.scales.items()
+    }
+    return dataclasses.replace(
+        sweep,
+        scales=scales,
+        methods={name: Method(values, tuned={}) for name, values in methods.items()},
+        tasks=dataclasses.replace(sweep.tasks, baseline=baseline),
+        published=None,
+        **changes,
+    )
+
+
 def method_of(sweep: Sweep, values: Values) -> str:
     """Names the method that a point belongs to.
 

@@ -1,11 +1,12 @@
 """Grids are data: every combination, each value a literal that gin can read back."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep import display, grid, task_display
 
 FAST = {"kind": "fast"}
 SWEEP = grid.Sweep(
@@ -150,3 +151,28 @@ def test_an_arm_has_its_values_in_every_combination():
     made = grid.arm({"kind": "a", "rate": 1}, rate=(2, 3), seed=range(2))
     expected = [(rate, seed) for rate in (2, 3) for seed in range(2)]
     assert made == tuple({"kind": "a", "rate": r, "seed": s} for r, s in expected)
+
+
+def test_a_sweep_of_other_methods_has_their_points_and_all_else_of_the_first():
+    """But what is published of the first, which is about its own methods."""
+    tasks = task_display.Tasks(field="game", score="s", normalized="n", baseline="a")
+    select = grid.Select(
+        metric="n", mode="max", budgets={"x": 1}, over=("seed", "game")
+    )
+    first = grid.Sweep(
+        title="first",
+        trainer="any",
+        scales={"smoke": grid.Scale(({"k": 1},), {"x": 5}, values={"size": 3})},
+        select=select,
+        methods={"a": grid.Method({"k": 1}, tuned={})},
+        tasks=tasks,
+        published=display.Published(),
+    )
+    points = {"smoke": ({"k": 2}, {"k": 3})}
+    methods = {"b": {"k": 2}, "c": {"k": 3}}
+    other = grid.with_methods(first, methods, points, baseline="b", title="other")
+    assert (other.title, other.published, other.select) == ("other", None, select)
+    expected = grid.Scale(points["smoke"], {"x": 5}, values={"size": 3})
+    assert other.scales == {"smoke": expected}
+    assert {name: m.values for name, m in other.methods.items()} == methods
+    assert other.tasks == dataclasses.replace(tasks, baseline="b")
