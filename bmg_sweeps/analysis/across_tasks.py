@@ -99,7 +99,7 @@ def _configurations(results: Results) -> dict[str, list[Trained]]:
         method = grid.method_of(sweep, members[0].point.values)
         rivals.setdefault(method, []).append(members)
     shown = {}
-    for method in (*sweep.methods, "other"):
+    for method in results.methods:
         if method in best:
             shown[method] = results.members(best[method])
         elif len(rivals.get(method, ())) == 1:

@@ -117,9 +117,7 @@ def _reading(
     """Reads a quantity; or says why it has no numbers."""
     score = best.get(quantity.method)
     if score is None:
-        points = results.chosen.points
-        methods = {grid.method_of(results.sweep, p.values) for p in points}
-        is_there = quantity.method in methods
+        is_there = quantity.method in results.methods
         none = "no configuration of {} is complete" if is_there else "no point is of {}"
         return none.format(quantity.method)
     rule = results.sweep.select

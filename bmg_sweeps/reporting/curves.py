@@ -193,9 +193,7 @@ def attained(results: Results, panel: display.Best) -> list[Attained]:
         one.at.append(formatting.short(values[panel.by]) if panel.by else score.budget)
         one.means.append(estimate.mean)
         one.deviations.append(estimate.deviation)
-    return [
-        found[method] for method in (*results.sweep.methods, "other") if method in found
-    ]
+    return [found[method] for method in results.methods if method in found]
 
 
 def below(sweep: grid.Sweep, panel: display.Best) -> str:
