@@ -15,7 +15,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps.core import losses, networks, trust_region, v_trace
+from bmg_sweeps.core import convolutions, losses, networks, trust_region, v_trace
 
 PRECISIONS = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 REMATERIALIZATIONS = ("none", "sections")
@@ -309,7 +309,7 @@ def _torso(config: Any) -> hk.Transformed:
         config.feature_size,
         PRECISIONS[config.precision],
         is_rematerialized=config.rematerialization == "sections",
-        is_written_out=jax.default_backend() == "cpu",
+        is_written_out=convolutions.is_written_out_faster(),
     )
 
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from bmg_sweeps import atari_scores
 from bmg_sweeps.environments import atari, frame_ring
-from bmg_sweeps.environments.minatar import scores, worlds
+from bmg_sweeps.environments.minatar import grid, scores, worlds
 from bmg_sweeps.trainer.config import require, require_unused
 from trainers import _atari_agent, _atari_emulators
 
@@ -111,7 +111,7 @@ def _minatar_game(name: str) -> Game:
 
 
 def _minatar_observation(config: Any) -> jax.Array:
-    return jnp.zeros((SIZE, SIZE, _minatar(config.game).NUM_CHANNELS), bool)
+    return jnp.zeros((grid.SIZE, grid.SIZE, _minatar(config.game).NUM_CHANNELS), bool)
 
 
 def _minatar_start(config: Any, key: chex.PRNGKey) -> MinAtarState:
@@ -200,7 +200,7 @@ def _minatar_trajectories(config: Any, stored: Replay) -> _atari_agent.Trajector
     game = _minatar(config.game)
     unpacked = jax.vmap(jax.vmap(lambda bits: worlds.unpacked(bits, game)))
     observations = unpacked(stored.observations)
-    shape = (*observations.shape[:2], SIZE, SIZE, game.NUM_CHANNELS)
+    shape = (*observations.shape[:2], grid.SIZE, grid.SIZE, game.NUM_CHANNELS)
     return _time_first(config, stored, observations.reshape(shape))
 
 
@@ -223,9 +223,6 @@ def _minatar(name: str) -> Any:
     return worlds.GAMES[name.removeprefix(MINATAR)]
 
 
-SIZE = 10  # Cells of MinAtar's grid, in height and in width.
-
-
 def _minatar_check(config: Any) -> None:
     require_unused(config, _UNUSED_ON_MINATAR, "MinAtar has cells, not pixels")
 
@@ -242,7 +239,7 @@ def _emulator_game(name: str) -> Game:
 def _emulator_check(config: Any) -> None:
     for field in ("frame_height", "frame_width"):
         require(config, field, lambda v: v > 0, "at least 1 pixel")
-    _emulator_game(config.game)  # Raises where the game's ROM is missing.
+    atari.check(emulator_settings(config))  # Raises where the game's ROM is missing.
 
 
 def _emulator_observation(config: Any) -> jax.Array:
@@ -278,11 +275,11 @@ def _emulator_play(
 ) -> tuple[None, Round]:
     """What the live source has acted already."""
     del config, act, key
-    acted = {"acted_rewards": "rewards", "acted_game_over": "is_game_over"}
-    stored = {name: part for name, part in source.items() if name not in acted}
+    trajectories = {name: source[name] for name in frame_ring.Trajectories._fields}
     return state, Round(
-        trajectories=frame_ring.Trajectories(**stored),
-        **{ours: source[theirs] for theirs, ours in acted.items()},
+        trajectories=frame_ring.Trajectories(**trajectories),
+        rewards=source["acted_rewards"],
+        is_game_over=source["acted_game_over"],
     )
 
 

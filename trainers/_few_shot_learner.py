@@ -33,8 +33,8 @@ ADAPTED: dict[str, Callable[[str, str, Any], bool]] = {
 
 
 def _by_platform() -> convolutions.Convolution:
-    is_cpu = jax.default_backend() == "cpu"
-    return convolutions.written_out if is_cpu else convolutions.plain
+    is_faster = convolutions.is_written_out_faster()
+    return convolutions.written_out if is_faster else convolutions.plain
 
 
 CONVOLUTIONS: dict[str, Callable[[], convolutions.Convolution]] = {

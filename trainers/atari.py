@@ -29,6 +29,7 @@ Differs from the paper, or goes beyond what it says:
 """
 
 import dataclasses
+import functools
 from typing import Annotated, Any, NamedTuple
 
 import chex
@@ -273,9 +274,7 @@ def act(
     """
     key = jax.random.fold_in(jax.random.fold_in(state.key, state.updates), step)
     uniforms = jax.random.uniform(key, observation.ages.shape)
-    params, is_legal = state.learner.agent.params, state.game.is_legal
-    stacks = frame_ring.observed(observation)
-    return _atari_agent.act(config, params, stacks, is_legal, uniforms)
+    return _act(config, state, frame_ring.observed(observation), uniforms)
 
 
 def train(config: Config, state: State, source: Any) -> tuple[State, Row]:
@@ -331,10 +330,6 @@ def _round(config: Config, state: State, source: Any) -> State:
     world = _atari_worlds.of(config.game)
     key = jax.random.fold_in(state.key, state.updates)
 
-    def act(observations: jax.Array, uniforms: jax.Array):
-        params, is_legal = state.learner.agent.params, state.game.is_legal
-        return _atari_agent.act(config, params, observations, is_legal, uniforms)
-
     def meta_update(state: State, stored: Any) -> tuple[State, None]:
         batches = batches_of(config, world.trajectories(config, stored))
         learner, metrics = update(config, state, batches)
@@ -345,6 +340,7 @@ def _round(config: Config, state: State, source: Any) -> State:
             statistics=state.statistics._replace(sums=sums),
         ), None
 
+    act = functools.partial(_act, config, state)
     world_state, acted = world.play(config, state.world, act, key, source)
     scores = _atari_statistics.acted(
         state.statistics.scores, acted.rewards, acted.is_game_over
@@ -360,6 +356,14 @@ def _round(config: Config, state: State, source: Any) -> State:
     return state._replace(statistics=statistics)
 
 
+def _act(
+    config: Config, state: State, observations: jax.Array, uniforms: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Draws the main policy's actions; see `_atari_agent.act`."""
+    params, is_legal = state.learner.agent.params, state.game.is_legal
+    return _atari_agent.act(config, params, observations, is_legal, uniforms)
+
+
 def batches_of(
     config: Config, stored: _atari_agent.Trajectories
 ) -> _atari_updates.Batches:
@@ -368,10 +372,8 @@ def batches_of(
 
     def part(first: int, length: int) -> _atari_agent.Trajectories:
         return jax.tree.map(
-            lambda leaf: (
-                jax.lax.slice_in_dim(leaf, first, first + length, axis=-1)
-                if leaf.ndim == 1
-                else jax.lax.slice_in_dim(leaf, first, first + length, axis=1)
+            lambda leaf: jax.lax.slice_in_dim(
+                leaf, first, first + length, axis=min(1, leaf.ndim - 1)
             ),
             stored,
         )

@@ -140,9 +140,9 @@ class Emulators:
         """
         check(settings)  # For no environments, ale-py would end the process.
         self.settings = settings
-        self.num_actions = num_actions(settings.game)
         self.lives = np.zeros(settings.num_environments, np.int32)
         self._games = _emulated(settings)
+        self.num_actions = int(self._games.single_action_space.n)
         self._seed: tuple[int, ...] = ()
         self._spans = np.zeros(settings.num_environments, np.int64)
         self._steps = np.zeros(settings.num_environments, np.int64)  # Of the span.
