@@ -122,7 +122,13 @@ class Contract:
         """To rounding; and points with live sources are not trained together."""
         if outline.is_live:
             points = [(self.trainer, _text(self.trainer, config))]
-            request = {"points": points, "examples": [0], "sweeps": [], "pack": 2}
+            request = {
+                "points": points,
+                "stops": [{}],
+                "examples": [0],
+                "sweeps": [],
+                "pack": 2,
+            }
             where, problem = check.answer(request)["problem"]
             assert where is None
             assert problem.startswith("--pack 2: expected 1, ")

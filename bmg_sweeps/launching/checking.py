@@ -42,8 +42,10 @@ def check(
     """
     if not points:
         return {}
+    stops = choices.stops_of(chosen)
     request = {
         "points": [(p.trainer, p.gin_text()) for p in points],
+        "stops": [stops.get(p.id, {}) for p in points],
         "examples": [] if lets_fail else _examples(points, chosen),
         "pack": pack,
         "sweeps": [_names(one) for one in chosen],

@@ -52,12 +52,8 @@ def plan(
     Returns:
         The plan.
     """
-    points: dict[str, Point] = {}
-    stops: dict[str, Mapping[str, float]] = {}
-    for one in chosen:
-        for p in one.points:
-            points[p.id] = p
-            stops[p.id] = choices.longest(stops.get(p.id, {}), one.stop)
+    points = {p.id: p for one in chosen for p in one.points}
+    stops = choices.stops_of(chosen)
     keys = [(p.trainer, p.id) for p in points.values()]
     records = store.scan(storage, keys, verify)
     code = revision.fingerprint()

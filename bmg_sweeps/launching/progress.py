@@ -79,15 +79,15 @@ class _View:
             live.update(self._table())
 
     def print_lines(self, console: rich.console.Console, over: threading.Event) -> None:
-        said = None
+        said: list[str] = []
         while True:
             is_over = over.wait(max(_LINE_SECONDS, self._pause()))
             self._read()
-            line = ", ".join(f"{value} {name}" for name, value in self._cells())
-            line = "; ".join([line, *self._best()])
-            if line != said:
+            counts = ", ".join(f"{value} {name}" for name, value in self._cells())
+            lines = [counts, *self._best()]
+            for line in (line for line in lines if line not in said):
                 console.print(line, highlight=False, markup=False, soft_wrap=True)
-            said = line
+            said = lines
             if is_over:
                 return
 
@@ -136,7 +136,10 @@ class _View:
         ]
 
     def _best(self) -> list[str]:
-        return [leader.line for leader in self._leaders if leader.line]
+        lines = {one.name: one.line for one in self._leaders if one.line}
+        if len(self._leaders) == 1:
+            return [*lines.values()]
+        return [f"{name}: {line}" for name, line in lines.items()]
 
     def _table(self) -> rich.table.Table:
         cells = self._cells()
@@ -158,6 +161,7 @@ class _Leader:
     """
 
     def __init__(self, storage, chosen: Chosen, plan: planning.Plan) -> None:
+        self.name = chosen.name
         self.line = ""
         self._storage = storage
         self._chosen = chosen

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from bmg_sweeps import errors
+from bmg_sweeps import errors, formatting
 from bmg_sweeps.running import binding, tracing
 from bmg_sweeps.trainer import contract
 
@@ -27,11 +27,11 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Finds the first reason not to start, and what the points will need.
 
     Args:
-        request: `points`, pairs of trainer and gin text; `examples`, the indices of
-            those to be traced; `pack`, how many points are to train together, if the
-            user says so; and `sweeps`, each with its `name`, `trainer`, `examples` as
-            gin text, `axes` and `columns`, both pairs of where a sweep names it and its
-            name.
+        request: `points`, pairs of trainer and gin text; `stops`, the stop rule of
+            each; `examples`, the indices of those to be traced; `pack`, how many points
+            are to train together, if the user says so; and `sweeps`, each with its
+            `name`, `trainer`, `examples` as gin text, `axes` and `columns`, both pairs
+            of where a sweep names it and its name.
 
     Returns:
         Under "problem" a `Problem`, or None; nothing after the first one is checked.
@@ -75,14 +75,28 @@ def _problems(
             )
     for i, (trainer, config) in enumerate(bound):
         found = outlines.get(_structure(trainer, config))
-        if found and found.chunk and config.evaluation_interval < found.chunk:
-            yield (
-                i,
-                f"evaluation_interval = {config.evaluation_interval}: expected at "
-                f"least {found.chunk}, the {found.axes[0]} of one chunk",
-            )
+        if found and found.counts:
+            stop = request["stops"][i]
+            yield from ((i, line) for line in _too_short(found, config, stop))
     for sweep in request["sweeps"]:
         yield from _problems_of_names(sweep, outlines)
+
+
+def _too_short(
+    found: tracing.Outline, config: Any, stop: Mapping[str, float]
+) -> Iterator[str]:
+    """Finds what ends before the training has done one of it."""
+    axis, (chunk, first_row) = found.axes[0], found.counts
+    if found.evaluations and config.evaluation_interval < chunk:
+        yield (
+            f"evaluation_interval = {config.evaluation_interval}: expected at least "
+            f"{chunk}, the {axis} of one chunk"
+        )
+    if first_row and stop.get(axis, first_row) < first_row:
+        yield (
+            f"stop: {formatting.amounts({axis: stop[axis]})}: expected at least "
+            f"{formatting.amounts({axis: first_row})}, where the first row stands"
+        )
 
 
 def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Problem]:

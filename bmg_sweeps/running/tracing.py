@@ -10,7 +10,7 @@ import pathlib
 import re
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,15 @@ from bmg_sweeps import errors
 from bmg_sweeps.running import memory, pack
 from bmg_sweeps.trainer import contract
 
+_CALLS = 10_000  # Of `train`, within which the first row is looked for.
+
+
+class Counts(NamedTuple):
+    """Amounts of the first axis that are known before the training."""
+
+    chunk: int  # Of one call of `train`.
+    first_row: int | None  # Where the first row stands; None is beyond `_CALLS`.
+
 
 @dataclasses.dataclass(frozen=True)
 class Outline:
@@ -29,7 +38,7 @@ class Outline:
     axes: tuple[str, ...]  # The axes of progress, in order.
     rows: tuple[str, ...]  # Columns of the rows.
     evaluations: tuple[str, ...]  # Columns of one split, without its name.
-    chunk: int | None  # Amount of the first axis in one call of `train`, if known.
+    counts: Counts | None  # None where they depend on the training.
     memory_bytes: int  # That one point needs, as `memory.estimate` says.
     is_live: bool = False  # Whether the source is a world of a point's own.
 
@@ -63,15 +72,26 @@ def outline(trainer: contract.Trainer, config: Any) -> Outline:
         *(config, key, source.to_init),
     )
     axes = _axes(trainer, config, state)
-    source, observation = source.to_train, source.to_act
-    rows, num_bytes = _train(trainer, config, state, source, axes[0])
+    program, result = jax.make_jaxpr(
+        lambda config, state, source: trainer.train(config, state, source),
+        return_shape=True,
+    )(config, state, source.to_train)
+    rows = _rows(trainer, state, result, axes[0])
+    first = len(jax.tree.leaves(config))
+    donated = range(first, first + len(jax.tree.leaves(state)))
     if is_live:
-        _act(trainer, config, state, observation)
-    if trainer.evaluate is None:
-        return Outline(axes, rows, (), None, num_bytes, is_live)
-    evaluations = _evaluations(trainer, config, state, source)
-    chunk = _chunk(trainer, config, key, source)
-    return Outline(axes, rows, evaluations, chunk, num_bytes)
+        _act(trainer, config, state, source.to_act)
+    evaluations: tuple[str, ...] = ()
+    if trainer.evaluate is not None:
+        evaluations = _evaluations(trainer, config, state, source.to_train)
+    return Outline(
+        axes,
+        rows,
+        evaluations,
+        counts=_counts(trainer, config, source, program, result),
+        memory_bytes=memory.estimate(program, donated),
+        is_live=is_live,
+    )
 
 
 def located(error: Exception) -> str:
@@ -126,18 +146,6 @@ def _axes(trainer: contract.Trainer, config: Any, state: Any) -> tuple[str, ...]
         problem = f"progress returns {name} as {_form(amount)}"
         _expect(is_count, trainer, problem, "an integer []")
     return tuple(axes)
-
-
-def _train(trainer, config, state, source, axis: str) -> tuple[tuple[str, ...], int]:
-    """Traces `train`; returns the columns of its rows, and the bytes that it needs."""
-    program, result = jax.make_jaxpr(
-        lambda config, state, source: trainer.train(config, state, source),
-        return_shape=True,
-    )(config, state, source)
-    first = len(jax.tree.leaves(config))
-    donated = range(first, first + len(jax.tree.leaves(state)))
-    rows = _rows(trainer, state, result, axis)
-    return rows, memory.estimate(program, donated)
 
 
 def _rows(trainer, state, result, axis: str) -> tuple[str, ...]:
@@ -202,31 +210,47 @@ def _evaluations(trainer, config, state, source) -> tuple[str, ...]:
     return names
 
 
-def _chunk(trainer, config, key, source) -> int | None:
-    """Computes how far one call of `train` goes on the first axis.
+def _counts(trainer, config, source: contract.Handed, program, result) -> Counts | None:
+    """Counts how far a chunk goes on the first axis, and where the first row stands.
 
     The program is cut down to what counts the axis, and that alone is run.
 
+    Args:
+        trainer: which says what counts.
+        config: values of a point.
+        source: shapes of what the functions are handed.
+        program: `train`, as `jax.make_jaxpr` traces it.
+        result: shapes of what `train` returns.
+
     Returns:
-        The amount; None where it depends on more than counters.
+        The amounts; None where they depend on more than counters.
     """
+    train = jax_core.jaxpr_as_fun(program)
 
     def amounts(config, key, source):
-        state = trainer.init(config, key, source)
-        after, _ = trainer.train(config, state, source)
-        axis, before = next(iter(trainer.progress(config, state).items()))
-        return before, trainer.progress(config, after)[axis]
+        def call(state, _):
+            flat = train(*jax.tree.leaves((config, state, source.to_train)))
+            state, rows = jax.tree.unflatten(jax.tree.structure(result), flat)
+            axis, amount = next(iter(trainer.progress(config, state).items()))
+            return state, (amount, rows[axis])
 
-    whole = jax.make_jaxpr(amounts)(config, key, source)
+        state = trainer.init(config, key, source.to_init)
+        before = next(iter(trainer.progress(config, state).values()))
+        _, (after, rows) = jax.lax.scan(call, state, length=_CALLS)
+        return after[0] - before, rows.ravel()
+
+    given = (config, jax.random.key(0), source)
+    whole = jax.make_jaxpr(amounts)(*given)
     counting, is_used = partial_eval.dce_jaxpr(whole.jaxpr, [True, True])
-    inputs = jax.tree.leaves((config, key, source))
+    inputs = jax.tree.leaves(given)
     used = [leaf for leaf, is_ in zip(inputs, is_used, strict=True) if is_]
     is_known = not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in used)
     if not is_known or not _counts_only(counting):
         return None
     closed = jax_core.ClosedJaxpr(counting, whole.consts)
-    before, after = jax_core.jaxpr_as_fun(closed)(*used)
-    return int(after - before)
+    chunk, rows = jax_core.jaxpr_as_fun(closed)(*used)
+    new = rows[rows > 0]  # Those that do not go on along the axis are no rows.
+    return Counts(int(chunk), int(new[0]) if new.size else None)
 
 
 def _counts_only(jaxpr: Any) -> bool:

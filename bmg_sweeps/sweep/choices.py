@@ -247,6 +247,15 @@ def longest(*stops: Mapping[str, float]) -> dict[str, float]:
     return joined
 
 
+def stops_of(chosen: Sequence[Chosen]) -> dict[str, dict[str, float]]:
+    """Says by id how far the points train: those that sweeps share, the longest way."""
+    stops: dict[str, dict[str, float]] = {}
+    for one in chosen:
+        for p in one.points:
+            stops[p.id] = longest(stops.get(p.id, {}), one.stop)
+    return stops
+
+
 def _matches(value: Any, text: str) -> bool:
     """Whether text of --where means a value, however it is written: 3e-4 is 0.0003."""
     try:

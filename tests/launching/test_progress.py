@@ -1,6 +1,7 @@
 """What a launch shows of itself, from made-up records."""
 
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -41,9 +42,14 @@ def commit(storage, p, env_steps, rewards, failure=None):
 
 
 def view(storage):
-    chosen = choices.Chosen("toy", SWEEP, POINTS, STOP)
-    plan = planning.plan(storage, [chosen])
-    return progress._View(storage, plan, [chosen]), plan, chosen
+    shown, plan, (chosen,) = view_of(storage, "toy")
+    return shown, plan, chosen
+
+
+def view_of(storage, *names):
+    chosen = [choices.Chosen(name, SWEEP, POINTS, STOP) for name in names]
+    plan = planning.plan(storage, chosen)
+    return progress._View(storage, plan, chosen), plan, chosen
 
 
 def test_points_are_counted_by_where_they_stand(storage):
@@ -135,6 +141,37 @@ def test_rows_are_read_only_when_another_budget_is_passed(storage, monkeypatch):
     shown._read()
     shown._read()
     assert loaded == [POINTS[0].id]
+
+
+def test_of_several_sweeps_each_best_has_a_name(storage):
+    for p in POINTS[2:]:
+        commit(storage, p, [50, 100], [1, 3])
+    shown, *_ = view_of(storage, "toy", "other")
+    best = "best at 100 env_steps: B r=0.5, reward 3 ± 0"
+    assert shown._best() == [f"toy: {best}", f"other: {best}"]
+
+
+def test_a_pipe_sees_only_what_is_new(storage, monkeypatch):
+    """Of ten sweeps the best of one changes while the points count on."""
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress._View, "_pause", lambda shown: 0.0)
+    for p in POINTS[:2]:
+        commit(storage, p, [50, 100], [1, 3])
+    shown, *_ = view_of(storage, "toy", "other")
+    looks = iter(POINTS[2:])
+    over = threading.Event()
+
+    def read():
+        p = next(looks, None)
+        commit(storage, p, [50], [1]) if p else over.set()
+        progress._View._read(shown)
+
+    monkeypatch.setattr(shown, "_read", read)
+    console = rich.console.Console(file=io.StringIO(), width=120, _environ={})
+    shown.print_lines(console, over)
+    output = console.file.getvalue()
+    assert output.count("toy: best") == output.count("other: best") == 1
+    assert output.count("2 done") > 1
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -3,11 +3,10 @@
 Each case is a toy trainer with one thing wrong, and the one line that names it.
 """
 
-import jax
 import pytest
 import toy_variants
 
-from bmg_sweeps.running import binding, check, pack, tracing
+from bmg_sweeps.running import binding, check, tracing
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -103,10 +102,14 @@ RAISING = {
 }
 
 
-def request(name, sweeps=(), **values):
+def request(name, sweeps=(), stop=None, **values):
     """Asks for the check of one point, which is an example, too."""
-    points = [(name, toy_variants.gin_text(name, **values))]
-    return {"points": points, "examples": [0], "sweeps": list(sweeps)}
+    return {
+        "points": [(name, toy_variants.gin_text(name, **values))],
+        "stops": [stop or {}],
+        "examples": [0],
+        "sweeps": list(sweeps),
+    }
 
 
 @pytest.mark.parametrize(("change", "said"), BROKEN.values(), ids=BROKEN)
@@ -192,13 +195,47 @@ def test_a_chunk_whose_length_depends_on_the_training_is_not_computed(tmp_path):
     with toy_variants.importable(
         tmp_path, "toy_lucky", (RETURN, f"return {lucky}, {ROWS}")
     ) as name:
-        assert chunk(name) is None
-    assert chunk("toy_trainer") == 10
+        assert counts(name) is None
+    assert counts("toy_trainer") == (10, 5)
 
 
-def chunk(name):
-    trainer, config = binding.bind(name, toy_variants.gin_text(name))
-    return tracing._chunk(trainer, pack.as_arrays(config), jax.random.key(0), None)
+@pytest.mark.parametrize(
+    ("row", "first"),
+    [
+        ("jnp.where(state.env_steps % 40 == 0, state.env_steps, 0)", 40),
+        ("jnp.zeros((), jnp.int32)", None),
+    ],
+    ids=["after four chunks", "never"],
+)
+def test_the_first_row_is_looked_for_over_many_chunks(tmp_path, row, first):
+    rows = f'{{"env_steps": {row}[None], "reward": state.walk[:1]}}'
+    with toy_variants.importable(
+        tmp_path, "toy_slow", (RETURN, f"return state, {rows}")
+    ) as name:
+        assert counts(name) == (10, first)
+
+
+@pytest.mark.parametrize(
+    ("stop", "problem"),
+    [
+        ({"env_steps": 5}, None),
+        ({"hours": 0.001}, None),
+        (
+            {"env_steps": 4},
+            "stop: env_steps=4: expected at least env_steps=5, where the first row "
+            "stands",
+        ),
+    ],
+    ids=["a row", "another axis", "no row"],
+)
+def test_a_stop_rule_without_a_row_is_refused(stop, problem):
+    """Else the point would train to its end and have nothing to show."""
+    found = check.answer(request("toy_trainer", stop=stop))["problem"]
+    assert found == (problem and (0, problem))
+
+
+def counts(name):
+    return tracing.outline(*binding.bind(name, toy_variants.gin_text(name))).counts
 
 
 def sweep(**named):

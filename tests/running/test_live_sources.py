@@ -227,7 +227,9 @@ def test_a_trainer_that_is_half_live_is_refused(tmp_path, storage, change, said)
     """Before a launch, and by a point that was not checked."""
     with toy_variants.importable(tmp_path, "toy_half", change, of=TRAINER) as name:
         points = [(name, toy_variants.gin_text(name))]
-        found = check.answer({"points": points, "examples": [0], "sweeps": []})
+        found = check.answer(
+            {"points": points, "stops": [{}], "examples": [0], "sweeps": []}
+        )
         assert run(storage, "a", trainer=name) == "failed"
     assert found["problem"] == (None, f"trainer toy_half: {said}")
     assert read(storage, "a", name).failure.message == f"trainer toy_half: {said}"
@@ -255,7 +257,9 @@ def test_an_act_that_does_not_fit_what_is_observed_is_named(tmp_path):
         tmp_path, "toy_broken", broken, unread, of=TRAINER
     ) as name:
         points = [(name, toy_variants.gin_text(name))]
-        found = check.answer({"points": points, "examples": [0], "sweeps": []})
+        found = check.answer(
+            {"points": points, "stops": [{}], "examples": [0], "sweeps": []}
+        )
     lines = (tmp_path / "toy_broken.py").read_text().splitlines()
     number = 1 + lines.index("    logit = state.bias - observation @ jnp.zeros(3)")
     place, problem = found["problem"]

@@ -14,7 +14,9 @@ def problem(**values):
     """What the check of a launch says of a point; nothing is traced."""
     gin_text = point.resolve("atari", small_atari.MINATAR | values).gin_text()
     points = [("atari", gin_text)]
-    found = check.answer({"points": points, "examples": [], "sweeps": []})["problem"]
+    found = check.answer(
+        {"points": points, "stops": [{}], "examples": [], "sweeps": []}
+    )["problem"]
     return found and found[1]
 
 
