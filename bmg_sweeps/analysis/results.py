@@ -35,12 +35,10 @@ class Results:
         """The points of each configuration, by its id, in the sweep's order."""
         return readings.by_configuration(self.trained, self.sweep.select.over)
 
-    @functools.cached_property
+    @property
     def methods(self) -> tuple[str, ...]:
         """The methods that have any point, in the sweep's order; "other" is last."""
-        points = self.chosen.points
-        found = {grid.method_of(self.sweep, p.values) for p in points}
-        return tuple(m for m in (*self.sweep.methods, "other") if m in found)
+        return self.chosen.methods
 
     def members(self, score: Score) -> list[Trained]:
         """Returns the points that a score is of, with their rows."""

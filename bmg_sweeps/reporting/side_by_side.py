@@ -76,11 +76,18 @@ def published_table(results: Results, axis: str) -> list[Table]:
     return [Table(key, title, columns, tuple(rows), (note,))] if rows else []
 
 
+def _methods(chosen: Chosen, axis: str) -> dict[str, grid.Method]:
+    """The methods that have points here, or numbers elsewhere."""
+    theirs = {other.method for other in published.best(chosen, axis)}
+    named = theirs.union(chosen.methods)
+    return {name: one for name, one in chosen.sweep.methods.items() if name in named}
+
+
 def _columns(chosen: Chosen, axis: str) -> list[Column]:
     rule = chosen.sweep.select
     columns = [Column(axis, "amount")]
     numbers = ["validation", "test"] if rule.test else [rule.metric]
-    for name, method in chosen.sweep.methods.items():
+    for name, method in _methods(chosen, axis).items():
         symbols = [symbol.text for symbol in method.symbols.values()]
         columns += [Column(symbol, "value", name) for symbol in symbols]
         columns += [Column(number, "estimate", name) for number in numbers]
@@ -99,7 +106,7 @@ def _rows(results: Results, axis: str) -> list[tuple[Cell, ...]]:
     made = []
     for budget in sorted({budget for budget, _ in (*ours, *theirs)}):
         row: list[Cell] = [budget]
-        for name, method in results.sweep.methods.items():
+        for name, method in _methods(results.chosen, axis).items():
             score, other = ours.get((budget, name)), theirs.get((budget, name))
             row += _our_cells(results.sweep.select, method, score)
             if others:
@@ -113,7 +120,7 @@ def _complete(results: Results, axis: str) -> str:
     counts: dict[str, list[tuple[int, int]]] = {}
     selected = results.selections[axis]
     for budget in {one.budget for one in (*selected.scores, *selected.left_out)}:
-        for method in results.sweep.methods:
+        for method in results.methods:
             at = (budget, method)
             scored = sum((s.budget, s.method) == at for s in selected.scores)
             left_out = sum((s.budget, s.method) == at for s in selected.left_out)

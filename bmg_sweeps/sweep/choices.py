@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,6 +48,12 @@ class Chosen:
     stop: Mapping[str, float]
     # The choice that led to these points; its scale is one of the sweep's.
     choice: Choice = Choice(scale=DEFAULT_SCALE)
+
+    @functools.cached_property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that have any point, in the sweep's order; "other" is last."""
+        found = {grid.method_of(self.sweep, p.values) for p in self.points}
+        return tuple(m for m in (*self.sweep.methods, "other") if m in found)
 
 
 def choose(name: str, choice: Choice) -> Chosen:

@@ -88,7 +88,7 @@ class Names(NamedTuple):
 def names(chosen: Chosen) -> Names:
     """Says what there will be to show of a sweep."""
     axes = selection.budgets(chosen.sweep.select, chosen.stop)
-    metrics = {a: [_metric(a, m) for m in chosen.sweep.methods] for a in axes}
+    metrics = {a: [_metric(a, m) for m in chosen.methods] for a in axes}
     made = [_name_of(key) for key in report.keys(chosen)]
     return Names(metrics, made, _name_of(tables.Key(tables.Kind.LEFT_OUT)))
 
@@ -131,6 +131,7 @@ def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict
                 "tuned": {f: symbol.text for f, symbol in method.symbols.items()},
             }
             for name, method in sweep.methods.items()
+            if name in chosen.methods
         },
         "select": dataclasses.asdict(rule)
         | {"budgets": {axis: list(amounts) for axis, amounts in budgets.items()}},

@@ -172,7 +172,8 @@ def _grid(chosen: Chosen) -> Any:
 
     symbols = {
         field: symbol.text
-        for method in chosen.sweep.methods.values()
+        for name, method in chosen.sweep.methods.items()
+        if name in chosen.methods
         for field, symbol in method.symbols.items()
     }
     columns = [("method", "method"), *symbols.items()]
