@@ -10,7 +10,7 @@ examples return.
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -60,7 +60,7 @@ def _problems(
             yield i, tracing.located(error)
     for i in request["examples"]:
         try:
-            outlines[_structure(*bound[i])] = tracing.outline(*bound[i])
+            _outline(*bound[i], outlines)
         except errors.UserError as error:
             yield None, errors.first_line(error)
         except Exception as error:
@@ -100,11 +100,28 @@ def _too_short(
 
 
 def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Problem]:
-    """Finds the axes and columns of a sweep that its trainer does not have."""
+    """Finds the axes and columns of a sweep that its trainer does not have.
+
+    Examples are traced until all names are found, those that have been traced first.
+    """
+    problems: list[str] = []
+    examples: list[tracing.Outline] = []
     try:
-        examples = [_outline(sweep["trainer"], t, outlines) for t in sweep["examples"]]
+        bound = [binding.bind(sweep["trainer"], text) for text in sweep["examples"]]
+        for one in sorted(bound, key=lambda one: _structure(*one) not in outlines):
+            examples.append(_outline(*one, outlines))
+            problems = _unknown_names(sweep, examples)
+            if not problems:
+                return
     except Exception:
         return  # An example is refused before, unless it is to be seen failing.
+    yield from ((None, problem) for problem in problems)
+
+
+def _unknown_names(
+    sweep: Mapping[str, Any], examples: Sequence[tracing.Outline]
+) -> list[str]:
+    """Describes the axes and columns of a sweep that none of its examples has."""
     axes = {axis for example in examples for axis in example.axes} | {"hours"}
     rows = {column for example in examples for column in example.rows}
     validation, test = (
@@ -113,13 +130,16 @@ def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Pro
     )
     rates = {f"{axis}_per_second" for axis in axes - {"hours"}}
     columns = {*rows, *validation, *axes, *rates, "training_seconds", "peak_memory_gib"}
-    for where, axis in sweep["axes"]:
-        if axis not in axes:
-            yield None, _unknown(sweep, where, axis, "axis", axes)
+    unknown = [
+        _unknown(sweep, where, axis, "axis", axes)
+        for where, axis in sweep["axes"]
+        if axis not in axes
+    ]
     for where, column in sweep["columns"]:
         known = test if where == "select.test" else columns
         if column not in known:
-            yield None, _unknown(sweep, where, column, "column", known)
+            unknown.append(_unknown(sweep, where, column, "column", known))
+    return unknown
 
 
 def _unknown(sweep, where: str, name: str, kind: str, known: set[str]) -> str:
@@ -141,12 +161,11 @@ def _meant(name: str, known: set[str]) -> list[str]:
     ]
 
 
-def _outline(trainer: str, gin_text: str, outlines: dict) -> tracing.Outline:
+def _outline(trainer: contract.Trainer, config: Any, outlines: dict) -> tracing.Outline:
     """Traces an example, unless one of its structure has been."""
-    bound = binding.bind(trainer, gin_text)
-    key = _structure(*bound)
+    key = _structure(trainer, config)
     if key not in outlines:
-        outlines[key] = tracing.outline(*bound)
+        outlines[key] = tracing.outline(trainer, config)
     return outlines[key]
 
 
