@@ -13,11 +13,9 @@ NUM_WORLDS = 400
 
 
 def test_every_game_has_its_scores():
-    """Random play is 0, the published agent is 1, and better than random play."""
+    """The published agent is better than random play."""
     assert scores.SCORES.keys() == worlds.GAMES.keys()
-    for name, score in scores.SCORES.items():
-        assert scores.normalized(name, score.random) == 0
-        assert scores.normalized(name, score.published) == 1
+    for score in scores.SCORES.values():
         assert score.published > score.random > 0
 
 

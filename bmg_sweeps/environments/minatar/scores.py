@@ -38,22 +38,3 @@ SCORES = {
     "freeway": Score(random=0.394, published=58.0),  # ± 0.020.
     "space_invaders": Score(random=4.117, published=131.0),  # ± 0.045.
 }
-
-
-def normalized(name: str, score: float) -> float:
-    """Measures a score between random play and the published agent.
-
-        (score − random) / (published − random)
-
-    Args:
-        name: of the game, one of `SCORES`.
-        score: a mean return.
-
-    Returns:
-        0 for random play, 1 for the published agent; may be below or above.
-
-    >>> normalized("space_invaders", 131.0)
-    1.0
-    """
-    marks = SCORES[name]
-    return (score - marks.random) / (marks.published - marks.random)
