@@ -26,6 +26,13 @@ def _clear_gin():
     gin.clear_config()
 
 
+@pytest.fixture(autouse=True)
+def _end_pulses():
+    """Of attempts that a test has dropped, as a process that dies does."""
+    yield
+    toy_points.end_pulses()
+
+
 @pytest.fixture
 def toy():
     """The toy trainer, where trainers are looked for."""

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 import trainers
-from bmg_sweeps.records import store
+from bmg_sweeps.records import leases, store
 from bmg_sweeps.running import work_unit
 
 TRAINER = "toy_trainer"
@@ -22,6 +22,13 @@ def importable():
         yield
     finally:
         trainers.__path__.pop()
+
+
+def end_pulses():
+    """Ends what would end with the process, had it died."""
+    for pulse in leases.PULSES.values():
+        pulse.end()
+    leases.PULSES.clear()
 
 
 def declare(storage, point_id, trainer=TRAINER, **values):

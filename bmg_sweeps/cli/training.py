@@ -5,6 +5,7 @@ JAX are imported where they are used.
 """
 
 import dataclasses
+import time
 
 import click
 
@@ -12,7 +13,7 @@ from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import checking, cluster, forecast, planning, revision
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import files, leases, store
 from bmg_sweeps.sweep import choices
 
 
@@ -58,12 +59,14 @@ def run(
     from bmg_sweeps.running import work_unit
 
     store.declare(storage, found.trainer, found.id, found.gin_text())
+    holders = _watch(storage, found)
     task = work_unit.Task(
         trainer=found.trainer,
         stops={found.id: chosen.stop},
         retry=True,
         raises=True,
         data=data,
+        lost=sorted(holders.lost),
         launch={"launch": "run"} | revision.provenance(),
     )
     status = work_unit.run(storage, task)[found.id]
@@ -77,6 +80,21 @@ def run(
     if record.failure:
         answers.say(errors.one_line(answers.failure(record)))
     return 0 if status == "done" else 1
+
+
+def _watch(storage: files.Storage, point) -> leases.Watch:
+    """Watches who holds a point, until the holder is seen to live or is lost."""
+    holders, seconds = leases.Watch(storage), leases.LOST_SECONDS
+    record = store.read(storage, point.trainer, point.id)
+    if record.is_leased() and holders.look(record.manifest.lease) == "unknown":
+        owner = errors.one_line(record.owner)
+        answers.say(
+            f"It is held by {owner}; looking for {seconds:.0f} s if that lives."
+        )
+    while record.is_leased() and holders.look(record.manifest.lease) == "unknown":
+        time.sleep(1.0)
+        record = store.read(storage, point.trainer, point.id)
+    return holders
 
 
 @options.command

@@ -18,7 +18,7 @@ from typing import Any
 
 from bmg_sweeps import paths
 from bmg_sweeps.launching import cluster, planning, revision
-from bmg_sweeps.records import attempts, files, manifests, store
+from bmg_sweeps.records import attempts, files, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 
 _POLL_SECONDS = 1.0
@@ -68,6 +68,7 @@ def run(
         pack=pack,
         retry=retry,
         provenance={"launch": uuid.uuid4().hex[:8]} | revision.provenance(),
+        holders=leases.Watch(storage),
     )
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
@@ -120,6 +121,12 @@ class _Launch:
     pack: int | None
     retry: bool
     provenance: Mapping[str, str]
+    holders: leases.Watch  # Of points that others work on.
+
+    @property
+    def owner(self) -> str:
+        """How its trials are called in the leases that they hold."""
+        return leases.owner_of(self.provenance["launch"])
 
     @property
     def is_stopped(self) -> bool:
@@ -186,7 +193,7 @@ def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
         for i in range(0, len(alike), size):
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
             task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
-            tasks.append(task)
+            tasks.append(task | {"lost": sorted(launch.holders.lost)})
     return _in_lanes(tasks, slots)
 
 
@@ -199,13 +206,17 @@ def _record_death(launch: _Launch, result: Any) -> str:
     reason = f"its process died {MAX_DEATHS} times, most likely because memory ran out"
     task = result.config["task"]
     for i in task["stops"]:
-        _fail(launch.storage, task, i, reason)
+        _fail(launch, task, i, reason)
     return f"{', '.join(task['stops'])}: {reason}"
 
 
-def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> None:
+def _fail(launch: _Launch, task: Mapping, point_id: str, reason: str) -> None:
+    """Notes it, though the lease of the dead process may not be seen to have ended."""
+    storage = launch.storage
     record = store.read(storage, task["trainer"], point_id)
-    if store.status(record, task["stops"][point_id]) != "missing":
+    lease = record.manifest.lease
+    lost = {lease.token} if lease and lease.owner == launch.owner else set()
+    if store.status(record, task["stops"][point_id], lost=lost) != "missing":
         return
     provenance, failure = record.provenance.as_dict(), None
     if len(task["stops"]) > 1:
@@ -213,7 +224,7 @@ def _fail(storage: files.Storage, task: Mapping, point_id: str, reason: str) -> 
     else:
         failure = manifests.Failure("failed", MAX_DEATHS, "Died", reason)
     with contextlib.suppress(attempts.Busy, attempts.Stale):
-        attempts.begin(storage, record).commit(
+        attempts.begin(storage, record, lost=lost).commit(
             failure=failure, provenance=provenance, release=True
         )
 
@@ -285,7 +296,7 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
     """Waits while others work on all of these points.
 
     A launch that was killed leaves leases behind. They end with its processes, or,
-    where those cannot be seen, when their time is over.
+    where those cannot be seen, when their pulse has stood still for a minute.
 
     Returns:
         The points that are free now, and those that are not.
@@ -295,8 +306,11 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
         while points and not launch.is_stopped:
             keys = [(p.trainer, p.id) for p in points]
             records = store.scan(launch.storage, keys)
+            for record in records.values():
+                if record.manifest.lease is not None:
+                    launch.holders.look(record.manifest.lease)
             statuses = {
-                i: store.status(record, plan.stops[i], plan.code)
+                i: store.status(record, plan.stops[i], plan.code, launch.holders.lost)
                 for i, record in records.items()
             }
             free = [p for p in points if statuses[p.id] == "missing"]

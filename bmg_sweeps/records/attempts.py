@@ -4,8 +4,8 @@ import contextlib
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from bmg_sweeps.records import encoding, files, leases, manifests, store
 if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
     import numpy as np
 
+_T = TypeVar("_T")
 RETRY_SECONDS = 60.0  # While storage refuses, a commit is tried again for so long.
 
 
@@ -32,14 +33,15 @@ class Attempt:
         self, storage: files.Storage, record: store.Record, owner: str
     ) -> None:
         """Use `begin`."""
-        self._owner = owner
         self._storage = storage
         self._key = (record.trainer, record.id)
         self._number = record.manifest.attempt + 1
         self._commits = 0
         kept = manifests.EMPTY if record.begins_anew else record.manifest
+        self._lease = leases.take(storage, owner)
+        self._is_over = False
         self._manifest = msgspec.structs.replace(
-            kept, attempt=self._number, lease=leases.new(owner)
+            kept, attempt=self._number, lease=self._lease
         )
 
     @property
@@ -86,10 +88,12 @@ class Attempt:
             changes["provenance"] = manifests.Provenance.of(provenance)
         self._commits += 1
         _patiently(functools.partial(self._commit, changes, objects, release))
+        if release:
+            self.end()
 
     def _commit(self, changes, objects, release) -> None:
         self._check_current()
-        changes = dict(changes, lease=None if release else leases.new(self._owner))
+        changes = dict(changes, lease=None if release else self._lease)
         if objects:
             changes["previous"] = manifests.commit_of(self._manifest)
         for part, data in objects.items():
@@ -102,6 +106,13 @@ class Attempt:
             self._check_current()
             self._remove_unused()  # A full disk then has room for a manifest.
             self._write(msgspec.structs.replace(self._manifest, lease=None))
+        self.end()
+
+    def end(self) -> None:
+        """Stops vouching for the attempt, whatever its lease says."""
+        if not self._is_over:
+            self._is_over = True
+            leases.drop(self._storage)
 
     def _write(self, manifest: manifests.Manifest) -> None:
         data = manifests.dump(manifest)
@@ -142,6 +153,8 @@ class Attempt:
 
     def _check_current(self) -> None:
         newest = max(manifests.attempts(self._storage.sizes(*self._key)), default=0)
+        if newest != self._number:
+            self.end()
         if newest > self._number:
             raise Stale(
                 f"point {self._key[1]}: attempt {self._number} was taken over by "
@@ -151,31 +164,43 @@ class Attempt:
             raise Stale(f"point {self._key[1]}: its record was deleted")
 
 
-def begin(storage: files.Storage, record: store.Record, owner: str = "") -> Attempt:
+def begin(
+    storage: files.Storage,
+    record: store.Record,
+    owner: str = "",
+    lost: Collection[str] = (),
+) -> Attempt:
     """Takes hold of a point that nobody else holds.
 
     Args:
         storage: where the record lies.
         record: the point's, as `read` or `verify` returned it.
         owner: the name that others read who find the point taken.
+        lost: tokens of leases whose holders a `leases.Watch` has found lost.
 
     Returns:
-        An attempt; it may commit until its lease expires. Each commit renews the lease.
+        An attempt. Its process has a pulse until the attempt is over.
 
     Raises:
         Busy: another process works on the point, or was faster.
         StorageError: storage has refused for `RETRY_SECONDS`.
     """
-    if record.is_leased():
+    if record.is_leased(lost):
         raise Busy(f"point {record.id} is being worked on")
-    attempt = Attempt(storage, record, owner)
+    attempt = _patiently(lambda: Attempt(storage, record, owner))
     try:
         _patiently(attempt._create)
         with _abandoning(attempt):
             attempt._check_current()
             attempt._remove_older()
+            if record.manifest.lease is not None:
+                leases.bury(storage, record.manifest.lease)
     except (FileExistsError, Stale) as error:
+        attempt.end()
         raise Busy(f"point {record.id} was taken by another process") from error
+    except files.StorageError:
+        attempt.end()
+        raise
     return attempt
 
 
@@ -202,7 +227,7 @@ def _packed(
     )
 
 
-def _patiently(action: Callable[[], None]) -> None:
+def _patiently(action: Callable[[], _T]) -> _T:
     """Repeats what storage refuses, at growing intervals, for `RETRY_SECONDS`."""
     deadline, pause = time.monotonic() + RETRY_SECONDS, 0.25
     while True:

@@ -28,19 +28,16 @@ _MAX_LEVELS = 64  # Lists and mappings that are nested deeper are refused.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Amount = Count | Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
 Lines = tuple[str | None, ...]
-_ProcessId = Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
+_Pulse = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{32})?$")]
 _Width = Annotated[int, msgspec.Meta(gt=0, lt=2**20)]
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The process that works on a record, and until when it may be believed alive."""
+    """The attempt that holds a record, and by what it is seen to live."""
 
-    host: str
-    pid: _ProcessId
-    started: Amount  # Seconds since 1970, like `expires`.
-    expires: Amount
     owner: str = ""
-    token: str = ""  # Tells two manifests apart that begin at the same instant.
+    token: str = ""  # The attempt's own.
+    pulse: _Pulse = ""  # Of its process; older code wrote none.
 
 
 class Failure(msgspec.Struct, frozen=True):

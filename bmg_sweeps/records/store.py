@@ -8,12 +8,13 @@ A record is a folder, `<storage>/<trainer>/<point id>/`:
     rows-0003-000017.json.gz       all rows of training up to there, by column
     validation-0003-000017.json.gz all rows of evaluations; test-… likewise
 
-An attempt begins by creating its manifest, which only one process can do. It commits by
-replacing the manifest, after state and rows lie in storage as new objects. A kill at
-any instant leaves the last commit whole. An attempt that was taken over goes on
-replacing a manifest that no longer counts: it cannot harm the record, and it notices at
-its next commit. The objects of the commit before the last are kept: where one of the
-last is damaged, the record falls back on them.
+An attempt begins by creating its manifest, which only one process can do; `leases` says
+how others see that it lives. It commits by replacing the manifest, after state and rows
+lie in storage as new objects. A kill at any instant leaves the last commit whole. An
+attempt that was taken over goes on replacing a manifest that no longer counts: it
+cannot harm the record, and it notices at its next commit. The objects of the commit
+before the last are kept: where one of the last is damaged, the record falls back on
+them.
 
 Nothing is unpickled: states are arrays, all else is text.
 """
@@ -22,7 +23,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -112,10 +113,15 @@ class Record:
         goes_on = self.progress and not self.begins_anew
         return (self.provenance.pack_width or 1) if goes_on else None
 
-    def is_leased(self) -> bool:
-        """Whether a process that may still be alive works on it."""
+    def is_leased(self, lost: Collection[str] = ()) -> bool:
+        """Whether a process that may still be alive works on it.
+
+        Args:
+            lost: tokens of leases whose holders a `leases.Watch` has found lost.
+        """
         lease = self.manifest.lease
-        return lease is not None and leases.may_live(lease)
+        is_held = lease is not None and lease.token not in lost
+        return is_held and not leases.has_ended(lease)
 
     def reaches(self, stop: Mapping[str, float]) -> bool:
         """Whether it was trained as far as a stop rule asks, on each of its axes."""
@@ -124,7 +130,12 @@ class Record:
         )
 
 
-def status(record: Record, stop: Mapping[str, float], code: str | None = None) -> str:
+def status(
+    record: Record,
+    stop: Mapping[str, float],
+    code: str | None = None,
+    lost: Collection[str] = (),
+) -> str:
     """Says where a point stands in a launch.
 
     Args:
@@ -132,13 +143,14 @@ def status(record: Record, stop: Mapping[str, float], code: str | None = None) -
         stop: the launch's stop rule, amounts by axis.
         code: fingerprint of the code that asks. A point that diverged under other code
             is missing; None leaves it diverged.
+        lost: tokens of leases whose holders a `leases.Watch` has found lost.
 
     Returns:
         "done", "running", "diverged", "failed" (its tries are used up) or "missing".
     """
     if record.reaches(stop) and record.progress:
         return "done"
-    if record.is_leased():
+    if record.is_leased(lost):
         return "running"
     failure = record.failure
     if failure and failure.kind == "diverged":

@@ -81,7 +81,7 @@ class Lane:
             raise ValueError(
                 f"stop rule {unknown[0]}: expected one of the axes {', '.join(axes)}"
             )
-        self.attempt.commit(provenance=self.provenance)  # Compiling may outlast it.
+        self.attempt.commit(provenance=self.provenance)
         self.provenance["began"] = round(time.time(), 3)
         return state
 

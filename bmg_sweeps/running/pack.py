@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bmg_sweeps import errors
-from bmg_sweeps.records import leases
 from bmg_sweeps.running import programs
 from bmg_sweeps.running.lane import Lane
 from bmg_sweeps.trainer import contract
 
 COMMIT_SECONDS = 30.0  # Between commits, and up to a chunk more; a kill loses that.
 CHEAP_SECONDS = 0.6  # A commit that takes longer costs more than 2 % of that.
+LONGEST_SECONDS = 90.0  # Between commits, however slow they are.
 
 
 class Pack:
@@ -146,12 +146,9 @@ class Pack:
 
 
 def _pause_after(commit_seconds: float) -> float:
-    """Says how long to train after a commit, so that commits cost 2 % at most.
-
-    But the lease must outlast the pause, a chunk and a commit, however slow those are.
-    """
+    """Says how long to train after a commit, so that commits cost 2 % at most."""
     pause = COMMIT_SECONDS * max(1.0, commit_seconds / CHEAP_SECONDS)
-    return min(pause, leases.LEASE_SECONDS / 2)
+    return min(pause, LONGEST_SECONDS)
 
 
 def as_arrays(config: Any) -> Any:

@@ -12,12 +12,12 @@ pack, unrecorded, until the last one is.
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 
-from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.records import attempts, files, leases, store
 from bmg_sweeps.running import binding, pack, programs
 from bmg_sweeps.running.lane import Lane
 from bmg_sweeps.tasks import data_sets
@@ -34,12 +34,13 @@ class Task:
     retry: bool = False  # Whether failed and diverged points are tried once more.
     raises: bool = False  # Whether an exception goes on, once its failure is committed.
     data: str | None = None  # Folder of data sets; None is what the environment names.
+    lost: Sequence[str] = ()  # Tokens of leases whose holders were found lost.
     launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
 
     @property
     def owner(self) -> str:
         """How others that want the same points call who trains them."""
-        return f"launch {self.launch.get('launch', 'unknown')}"
+        return leases.owner_of(self.launch.get("launch", "unknown"))
 
 
 def run(
@@ -81,7 +82,8 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
         keys = [(task.trainer, i) for i in waiting]
         todo = []
         for i, record in store.scan(storage, keys, verify=True).items():
-            status = store.status(record, task.stops[i], task.launch.get("code"))
+            code = task.launch.get("code")
+            status = store.status(record, task.stops[i], code, task.lost)
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven
             if status == "missing" or (is_lost and status in ("failed", "diverged")):
@@ -143,7 +145,7 @@ def _take(storage, members, task: Task, statuses) -> list[Lane]:
                     Lane(
                         storage=storage,
                         record=record,
-                        attempt=attempts.begin(storage, record, task.owner),
+                        attempt=attempts.begin(storage, record, task.owner, task.lost),
                         stop=task.stops[record.id],
                         tries=failure.tries if failure else 0,
                         raises=task.raises,

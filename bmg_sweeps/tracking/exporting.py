@@ -12,7 +12,7 @@ from bmg_sweeps.tracking import memory, points, runs, session, sweeps
 from bmg_sweeps.tracking.runs import Run
 
 TRIES = 3  # Runs in a row that may fail before the others are not tried.
-PATIENCE_SECONDS = 60.0  # With another process that exports.
+PATIENCE_SECONDS = 90.0  # With another process that exports; a lost one takes 60.
 
 _Outcome = Mapping[str, Any] | Exception
 

@@ -10,6 +10,7 @@ All of it is in the storage, below `wandb/`:
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import pathlib
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.records import attempts, files, store
+from bmg_sweeps.records import attempts, files, leases, store
 
 _LEASE = ("wandb", "lease")  # Kept as that of a point, by the same rules.
 
@@ -86,12 +87,23 @@ def lease(
     finally:
         with contextlib.suppress(attempts.Stale):
             attempt.commit(release=True)
+        attempt.end()
+
+
+@functools.cache
+def _holders(storage: files.Storage) -> leases.Watch:
+    """One watch for all times that the lease is wanted: each of them may be short."""
+    return leases.Watch(storage)
 
 
 def _begin(storage, until: float, tell: Callable[[], None]) -> attempts.Attempt:
+    holders = _holders(storage)
     while True:
+        record = store.read(storage, *_LEASE)
+        if record.manifest.lease is not None:
+            holders.look(record.manifest.lease)
         try:
-            return attempts.begin(storage, store.read(storage, *_LEASE))
+            return attempts.begin(storage, record, lost=holders.lost)
         except attempts.Busy:
             if time.monotonic() >= until:
                 raise attempts.Busy("another process exports") from None

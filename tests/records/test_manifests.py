@@ -11,7 +11,7 @@ from bmg_sweeps.records import attempts, manifests, store
 
 OLD = sorted(pathlib.Path(__file__).with_name("old_storage").rglob("manifest-*.json"))
 KEY = ("trainer", "0123456789ab")
-LEASE = {"host": "a", "pid": 1, "started": 0.5, "expires": 1}
+LEASE = {"owner": "a", "token": "0"}
 FAILURE = {"kind": "failed", "tries": 1}
 ROWS = {"name": "rows-0001-000001.json.gz", "bytes": 6, "sha256": "ab"}
 
@@ -31,8 +31,7 @@ def is_written(manifest):
         ({"progress": [1]}, "progress: expected `object`, got `array`"),
         ({"progress": {"hours": -0.5}}, "progress[...]: expected `float` >= 0.0"),
         ({"progress": None}, "progress: expected `object`, got `null`"),
-        ({"lease": LEASE | {"pid": 0}}, "lease.pid: expected `int` >= 1"),
-        ({"lease": {"host": "a"}}, "lease: object missing required field `pid`"),
+        ({"lease": LEASE | {"token": 0}}, "lease.token: expected `str`, got `int`"),
         ({"lease": LEASE | {"owner": None}}, "lease.owner: expected `str`, got `null`"),
         ({"failure": FAILURE | {"tries": True}}, "failure.tries: expected `int`, got"),
         (

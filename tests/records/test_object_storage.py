@@ -138,7 +138,7 @@ def test_an_attempt_that_was_taken_over_cannot_commit(storage, monkeypatch):
     """It is told at its next commit, and harms nothing."""
     stale = begin(storage)
     commit(stale, 10)
-    monkeypatch.setattr(leases, "may_live", lambda lease: False)
+    monkeypatch.setattr(leases, "has_ended", lambda lease: True)
     later = begin(storage)
     commit(later, 20)
     with pytest.raises(attempts.Stale, match="attempt 1 was taken over by attempt 2"):

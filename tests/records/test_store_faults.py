@@ -98,9 +98,12 @@ def refuse(places):
 
 def run_until_killed(storage, point_id, spring):
     """Returns the status of a run with a trap, or None where it was killed."""
-    with Trap(spring).set(), contextlib.suppress(Killed):
-        return toy_points.run(storage, point_id)
-    return None
+    try:
+        with Trap(spring).set():
+            return toy_points.run(storage, point_id)
+    except Killed:
+        toy_points.end_pulses()
+        return None
 
 
 class Bench:
@@ -130,7 +133,7 @@ class Bench:
         storage = storage or self.storage
         with pytest.MonkeyPatch.context() as patch:
             # The process that was killed is this one, which lives.
-            patch.setattr(leases, "may_live", lambda lease: False)
+            patch.setattr(leases, "has_ended", lambda lease: True)
             status = toy_points.run(storage, point_id)
         self.lost += status != "done"
         assert status == "done", fault
@@ -362,7 +365,7 @@ def test_an_attempt_that_comes_back_after_it_was_taken_over(
             if number == place:
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(files, "os", os)
-                    patch.setattr(leases, "may_live", lambda lease: False)
+                    patch.setattr(leases, "has_ended", lambda lease: True)
                     stop = toy_points.stop_after(chunks)
                     toy_points.run(bench.storage, point_id, should_stop=stop)
 

@@ -23,7 +23,7 @@ import toy_variants
 from toy_points import STOP, assert_same, declare, outcome, run_all, stop_after
 
 from bmg_sweeps import __main__, paths
-from bmg_sweeps.records import attempts, files, leases, store
+from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.running import binding, check, lane, pack, tracing, work_unit
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -289,10 +289,10 @@ def test_training_seconds_count_acting(storage, live, monkeypatch):
 
 @pytest.mark.parametrize(
     ("commit_seconds", "pause"),
-    [(0.0, 30.0), (0.5, 30.0), (1.0, 50.0), (10.0, leases.LEASE_SECONDS / 2)],
+    [(0.0, 30.0), (0.5, 30.0), (1.0, 50.0), (10.0, pack.LONGEST_SECONDS)],
 )
 def test_commits_that_are_slow_come_rarely(commit_seconds, pause):
-    """They take 2 % of the time, unless another launch would take the point over."""
+    """They take 2 % of the time, unless a kill would lose too much."""
     assert pack._pause_after(commit_seconds) == pause
 
 

@@ -115,7 +115,7 @@ def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         run(storage, "b", should_stop=die)
-    monkeypatch.setattr(leases, "may_live", lambda lease: False)
+    monkeypatch.setattr(leases, "has_ended", lambda lease: True)
     assert store.read(storage, "toy_trainer", "b").progress["env_steps"] == 30
     assert run(storage, "b") == "done"
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
