@@ -7,6 +7,7 @@ first two rename and link a temporary file; on object storage they are a single 
 
 import contextlib
 import dataclasses
+import errno
 import io
 import os
 import pathlib
@@ -116,7 +117,7 @@ class Storage:
             temporary = self._temporary(path, data)
         try:
             with self._refusals(FileExistsError):
-                os.link(temporary, path)
+                _link(temporary, path)
         finally:
             with self._refusals():
                 os.unlink(temporary)
@@ -237,12 +238,48 @@ def open_storage(uri: str) -> Storage:
 def check_writable(storage: Storage) -> None:
     """Writes an object as records are written, and deletes it.
 
+    Records rest on two things, which are tried and not believed: an object that exists
+    is not created again, and one that is replaced is read as it was written last. An
+    object storage that ignores `If-None-Match`, for one, lets two processes have the
+    same point.
+
     Raises:
-        StorageError: the storage cannot be written.
+        StorageError: the storage cannot be written, or does not keep to these.
     """
     probe = f".probe-{uuid.uuid4().hex}"
-    storage.create(b"", probe)
-    storage.remove(probe)
+    storage.create(b"first", probe)
+    try:
+        with contextlib.suppress(FileExistsError):
+            storage.create(b"second", probe)
+            raise StorageError(
+                f"--storage {storage.uri}: expected a storage in which only one process"
+                f" can create an object; here a second one replaced the first one's"
+            )
+        if (found := storage.read(probe)) != b"first":
+            raise _unfaithful(storage, b"first", found)
+        storage.replace(b"third", probe)
+        if (found := storage.read(probe)) != b"third":
+            raise _unfaithful(storage, b"third", found)
+    finally:
+        storage.remove(probe)
+
+
+def _unfaithful(storage: Storage, written: bytes, found: bytes) -> StorageError:
+    return StorageError(
+        f"--storage {storage.uri}: expected to read what was written last, "
+        f"{written.decode()!r}; got {found[:20]!r}"
+    )
+
+
+def _link(temporary: str, path: str) -> None:
+    """Gives a file its name, unless that is taken."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        reason = f"{error.strerror}: it has no hard links, which records need"
+        raise OSError(error.errno, reason) from error
 
 
 def _local_sizes(path: str) -> dict[str, int]:

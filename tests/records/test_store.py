@@ -1,6 +1,7 @@
 """Records survive whatever befalls the process that writes them."""
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import io
@@ -634,6 +635,49 @@ def test_a_storage_that_cannot_be_written_is_refused(tmp_path):
     storage = files.open_storage(str(tmp_path / "runs"))
     with pytest.raises(errors.UserError, match=r"--storage .*runs: expected a folder"):
         files.check_writable(storage)
+
+
+def test_a_folder_without_hard_links_is_refused(storage, monkeypatch):
+    """As on exFAT, and in some mounts of object storage."""
+
+    def link(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(errors.UserError, match="it has no hard links, which records"):
+        files.check_writable(storage)
+
+
+def of_any_number(put):
+    """Writes an object, whether it must be new or not."""
+    return lambda storage, data, path, **_: put(storage, data, path)
+
+
+def of_the_first(put):
+    """Writes an object only once."""
+
+    def write(storage, data, path, **mode):
+        if mode or not storage.fs.exists(path):
+            put(storage, data, path, **mode)
+
+    return write
+
+
+UNTRUE = {
+    "creation": (of_any_number, "only one process can create an object"),
+    "writing": (of_the_first, "to read what was written last, 'third'; got b'first'"),
+}
+
+
+@pytest.mark.parametrize(("untrue", "said"), UNTRUE.values(), ids=UNTRUE)
+def test_a_storage_is_not_believed_but_tried(monkeypatch, untrue, said):
+    """Else two processes would have the same point, and both commit."""
+    storage = files.open_storage("memory://untrue")
+    files.check_writable(storage)
+    monkeypatch.setattr(files.Storage, "_put", untrue(files.Storage._put))
+    with pytest.raises(errors.UserError, match=said):
+        files.check_writable(storage)
+    assert storage.sizes() == {}
 
 
 def test_an_unknown_file_system_is_refused():
