@@ -55,7 +55,7 @@ def leaking(home, toy):
     run_all(storage, {first: stop})
     toy.FAILURES += 2 * [RuntimeError(f"{home}/data/file, {home}: {SECRETS}")]
     run_all(storage, {second: stop})
-    run_all(storage, {third: stop}, launch=revision.provenance())
+    run_all(storage, {third: stop}, launch={"revision": revision.revision()})
     assert not toy.FAILURES
     return storage
 

@@ -116,7 +116,9 @@ def counted(plan: planning.Plan) -> str:
     """Counts a plan's points, in words."""
     counts = ", ".join(f"{n:,} {name}" for name, n in sorted(plan.counts().items()))
     partial = f" ({plan.num_partial:,} partly trained)" if plan.num_partial else ""
-    return f"{formatting.counted(len(plan.points), 'point')}: {counts}{partial}"
+    text = f"{formatting.counted(len(plan.points), 'point')}: {counts}{partial}"
+    others = plan.num_by_other_code
+    return text + (f"; {others:,} trained by other code than today's" if others else "")
 
 
 def problems(plan: planning.Plan) -> dict[str, str]:

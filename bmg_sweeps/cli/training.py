@@ -67,7 +67,11 @@ def run(
         raises=True,
         data=data,
         lost=sorted(holders.lost),
-        launch={"launch": "run"} | revision.provenance(),
+        launch={
+            "launch": "run",
+            "revision": revision.revision(),
+            "code": revision.fingerprints([found.trainer])[found.trainer],
+        },
     )
     status = work_unit.run(storage, task)[found.id]
     record = store.read(storage, found.trainer, found.id)

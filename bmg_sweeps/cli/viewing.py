@@ -130,7 +130,8 @@ def status(
     """Say how many points are done, running, failed or missing, and why.
 
     JSON: {"storage", "skipped", "sweeps": [{"name", "scale", "stop", "points",
-    "counts", "partly_trained", "problems"}]}; problems has a line by point id.
+    "counts", "partly_trained", "by_other_code", "problems"}]}; problems has a line by
+    point id.
     """
     if sweep:
         chosen, skipped = [choices.choose(sweep, choice)], {}
@@ -146,6 +147,7 @@ def status(
                 "points": len(plan.points),
                 "counts": plan.counts(),
                 "partly_trained": plan.num_partial,
+                "by_other_code": plan.num_by_other_code,
                 "problems": answers.problems(plan),
             }
             for one, plan in zip(chosen, plans, strict=True)

@@ -19,13 +19,23 @@ class Plan:
     statuses: Mapping[str, str]  # By point id.
     to_run: tuple[Point, ...]  # Ordered by structure.
     records: Mapping[str, store.Record]  # By point id, as they were read.
-    code: str  # Fingerprint of the code that asked.
+    codes: Mapping[str, str]  # Fingerprints of the code that asked, by trainer.
 
     @property
     def num_partial(self) -> int:
         """How many of the missing points go on from a checkpoint."""
         missing = [i for i, status in self.statuses.items() if status == "missing"]
         return sum(bool(self.records[i].progress) for i in missing)
+
+    @property
+    def num_by_other_code(self) -> int:
+        """How many points were trained, in part or whole, by other code than asks."""
+        codes = [
+            {*record.codes, self.codes[record.trainer]} - {None}
+            for record in self.records.values()
+            if record.progress and record.codes
+        ]
+        return sum(len(several) > 1 for several in codes)
 
     def counts(self) -> dict[str, int]:
         """Counts the points by status."""
@@ -56,12 +66,15 @@ def plan(
     stops = choices.stops_of(chosen)
     keys = [(p.trainer, p.id) for p in points.values()]
     records = store.scan(storage, keys, verify)
-    code = revision.fingerprint()
-    statuses = {i: store.status(records[i], stops[i], code) for i in points}
+    codes = revision.fingerprints(p.trainer for p in points.values())
+    statuses = {
+        i: store.status(records[i], stops[i], codes[p.trainer])
+        for i, p in points.items()
+    }
     wanted = {"missing"} | ({"failed", "diverged"} if retry else set())
     by_structure: dict[tuple, list[Point]] = {}
     for i, p in points.items():
         if statuses[i] in wanted:
             by_structure.setdefault(p.structure, []).append(p)
     to_run = tuple(itertools.chain.from_iterable(by_structure.values()))
-    return Plan(stops, tuple(points.values()), statuses, to_run, records, code)
+    return Plan(stops, tuple(points.values()), statuses, to_run, records, codes)

@@ -101,7 +101,7 @@ class _View:
         records = store.scan(self._storage, [(p.trainer, p.id) for p in open_])
         for p in open_:
             record, stop = records[p.id], self._plan.stops[p.id]
-            status = store.status(record, stop, self._plan.code)
+            status = store.status(record, stop, self._plan.codes[p.trainer])
             if status in ("failed", "diverged") and record == self._plan.records[p.id]:
                 status = "missing"  # It is tried again, and that has not begun.
             self._statuses[p.id] = status

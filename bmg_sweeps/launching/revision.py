@@ -1,39 +1,96 @@
 """Which code a launch runs."""
 
+import ast
+import functools
 import hashlib
+import os
+import pathlib
 import subprocess
+from collections.abc import Iterable, Iterator
 
 from bmg_sweeps import paths
 
+# What decides the numbers of a point; the rest of bmg_sweeps moves them about.
+_PARTS = ("atari_scores", "core", "environments", "tasks")
+_NUMERIC = ("trainers", *(f"bmg_sweeps.{part}" for part in _PARTS))
 
-def fingerprint() -> str:
-    """Hashes the sources that decide a point's numbers.
+
+def fingerprints(trainers: Iterable[str]) -> dict[str, str]:
+    """Hashes the sources that decide the numbers of trainers' points.
+
+    Args:
+        trainers: names of modules in trainers/.
 
     Returns:
-        A short hash of trainers/ and of the parts of bmg_sweeps/ that they use.
+        By trainer, a short hash of its file and of all that it imports from trainers/
+        and from the parts of bmg_sweeps/ that compute, directly or not.
     """
-    folders = (paths.TRAINERS, *(paths.ROOT / "bmg_sweeps" / d for d in _NUMERIC))
+    return {trainer: _fingerprint(trainer) for trainer in set(trainers)}
+
+
+def revision() -> str:
+    """Names the checkout's commit, with "+dirty" where files differ from it.
+
+    Returns:
+        "unknown" where the checkout is no repository of its own.
+    """
+    try:
+        if pathlib.Path(_git("rev-parse", "--show-toplevel")) != paths.ROOT:
+            return "unknown"
+        commit = _git("rev-parse", "--short=12", "HEAD")
+        return commit + ("+dirty" if _git("status", "--porcelain") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _fingerprint(trainer: str) -> str:
     digest = hashlib.sha256()
-    for path in sorted(p for folder in folders for p in folder.glob("*.py")):
+    for path in _closure(paths.TRAINERS / f"{trainer}.py"):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def provenance() -> dict[str, str]:
-    """Names the code that runs: its commit, "+dirty" where files differ, and its hash.
+def _closure(path: pathlib.Path) -> list[pathlib.Path]:
+    """Finds all files that a file imports, directly or not, with itself."""
+    found, todo = set(), [path]
+    while todo:
+        path = todo.pop()
+        if path not in found and path.is_file():
+            found.add(path)
+            todo += _imported(path, path.stat().st_mtime_ns)
+    return sorted(found, key=lambda path: (path.name, str(path)))
 
-    Returns:
-        `revision` for the reader, and `code`, the fingerprint.
-    """
+
+@functools.cache
+def _imported(path: pathlib.Path, modified: int) -> list[pathlib.Path]:
+    """Finds the files that a file imports itself, as far as they decide numbers."""
+    del modified  # Part of the key, so that an edited file is read again.
     try:
-        revision = _git("rev-parse", "--short=12", "HEAD")
-        revision += "+dirty" if _git("status", "--porcelain") else ""
-    except (OSError, subprocess.CalledProcessError):
-        revision = "unknown"
-    return {"revision": revision, "code": fingerprint()}
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # It is told when the trainer is looked at.
+        return []
+    modules = {name for node in ast.walk(tree) for name in _modules(node)}
+    return [p for name in modules if name.startswith(_NUMERIC) for p in _files(name)]
 
 
-_NUMERIC = ("core", "environments", "tasks")
+def _modules(node: ast.AST) -> Iterator[str]:
+    """Names what an import statement may import; not all of it need be a module."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _files(module: str) -> Iterator[pathlib.Path]:
+    """Names where a module, and the packages that it is in, may be defined."""
+    first, *parts = module.split(".")
+    folder = paths.TRAINERS if first == "trainers" else paths.ROOT / first
+    for part in parts:
+        yield folder / "__init__.py"
+        folder /= part
+    yield folder / "__init__.py"
+    yield folder.with_suffix(".py")
 
 
 def _git(*arguments: str) -> str:
@@ -42,5 +99,7 @@ def _git(*arguments: str) -> str:
         capture_output=True,
         text=True,
         check=True,
+        # As inside of a hook, these would name another repository.
+        env={k: v for k, v in os.environ.items() if not k.startswith("GIT_")},
     )
     return done.stdout.strip()

@@ -67,7 +67,7 @@ def run(
         resources=resources,
         pack=pack,
         retry=retry,
-        provenance={"launch": uuid.uuid4().hex[:8]} | revision.provenance(),
+        provenance={"launch": uuid.uuid4().hex[:8], "revision": revision.revision()},
         holders=leases.Watch(storage),
     )
     todo = list(plan.to_run)
@@ -101,11 +101,14 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     constants = config["launch"]
     storage = files.open_storage(constants["storage"])
     flag = _stop_flag(constants["provenance"])
-    node = {"node": ray.get_runtime_context().get_node_id()[:8]}
+    noted = {
+        "node": ray.get_runtime_context().get_node_id()[:8],
+        "code": constants["codes"][config["task"]["trainer"]],
+    }
     task = work_unit.Task(
         **config["task"],
         retry=constants["retry"],
-        launch=constants["provenance"] | node,
+        launch=constants["provenance"] | noted,
     )
     statuses = work_unit.run(storage, task, lambda: _is_asked(storage, flag))
     return {"busy": [i for i, status in statuses.items() if status == "busy"]}
@@ -158,6 +161,7 @@ def _run_trials(
     constants = {
         "storage": cluster.storage_uri(launch.storage),
         "provenance": launch.provenance,
+        "codes": launch.plan.codes,
         "retry": launch.retry,
     }
     with (
@@ -309,8 +313,9 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
             for record in records.values():
                 if record.manifest.lease is not None:
                     launch.holders.look(record.manifest.lease)
+            lost = launch.holders.lost
             statuses = {
-                i: store.status(record, plan.stops[i], plan.code, launch.holders.lost)
+                i: store.status(record, plan.stops[i], plan.codes[record.trainer], lost)
                 for i, record in records.items()
             }
             free = [p for p in points if statuses[p.id] == "missing"]

@@ -60,6 +60,7 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     revision: str | None = None
     revisions: Lines | None = None  # Those of all attempts, if there were several.
     code: str | None = None  # Fingerprint of the code that decides the numbers.
+    codes: Lines | None = None  # Those of all attempts, if there were several.
     device: str | None = None
     devices: Lines | None = None  # Those of all attempts, if there were several.
     threads: Count | None = None

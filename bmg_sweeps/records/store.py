@@ -93,6 +93,11 @@ class Record:
         return _all_of(self.provenance.revisions, self.provenance.revision)
 
     @property
+    def codes(self) -> list[str | None]:
+        """The fingerprints of the code of all attempts."""
+        return _all_of(self.provenance.codes, self.provenance.code)
+
+    @property
     def devices(self) -> list[str | None]:
         """The device models of all attempts."""
         return _all_of(self.provenance.devices, self.provenance.device)

@@ -306,8 +306,6 @@ def _versions_table(trained: Sequence[Trained]) -> Table:
     for run in runs:
         for name, version in (run.packages or {}).items():
             found.setdefault(name, set()).add(version)
-        if run.code is not None:
-            found.setdefault("hash of the trainers' code", set()).add(run.code)
     rows = [(name, ", ".join(sorted(versions))) for name, versions in found.items()]
     times = [end for run in runs for end in (run.began, run.ended) if end]
     if times:

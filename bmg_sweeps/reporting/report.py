@@ -142,14 +142,17 @@ def provenance(results: Results) -> Table:
     trained = results.trained
     runs = [t.record.provenance for t in trained if t.record.provenance]
     revisions = sorted({r for t in trained for r in t.record.revisions})
+    codes = sorted({c for t in trained for c in t.record.codes if c is not None})
     devices = sorted({d for t in trained for d in t.record.devices})
     widths = sorted({p.pack_width or 1 for p in runs})
     threads = sorted({str(p.threads) for p in runs if p.threads is not None})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
+    notes += ["The trainer's code is mixed."] if len(codes) > 1 else []
     notes += ["Devices are mixed."] if len(devices) > 1 else []
     rows = (
         ("points with a record", f"{len(runs)} of {len(trained)}"),
         ("code revision", ", ".join(revisions) or None),
+        ("hash of the trainer's code", ", ".join(codes) or None),
         ("device", ", ".join(devices) or None),
         ("threads", ", ".join(threads) or None),
         ("points in a pack", ", ".join(map(str, widths)) or None),
@@ -245,8 +248,10 @@ def context(results: Results) -> str:
         f"{name} {text} ({number})" if _SHORTENED in text else f"{name} {text}"
         for name, text, number in averaged_over(chosen)
     ]
-    parts = [f"scale {chosen.choice.scale}", *shown, *runs]
-    return "; ".join([*parts, f"trained to {stop}", *devices])
+    codes = {c for t in results.trained for c in t.record.codes if c is not None}
+    mixed = [f"by {len(codes)} versions of the trainer's code"] if len(codes) > 1 else []
+    parts = [f"scale {chosen.choice.scale}", *shown, *runs, f"trained to {stop}"]
+    return "; ".join([*parts, *devices, *mixed])
 
 
 def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:

@@ -135,6 +135,7 @@ class Lane:
         before, now = self.record.provenance, self.provenance
         revisions = [*self.record.revisions, now.get("revision")]
         now["revisions"] = list(dict.fromkeys(revisions))
+        now["codes"] = list(dict.fromkeys([*self.record.codes, now.get("code")]))
         now["devices"] = list(dict.fromkeys([*self.record.devices, now["device"]]))
         for name in ("compile_seconds", "evaluation_seconds"):
             now[name] += getattr(before, name) or 0.0

@@ -256,7 +256,7 @@ def test_a_stop_rule_replaces_the_sweep_s(toy, stop):
 def test_a_plan_runs_what_is_missing(storage, toy, steps, keywords, status, retry):
     """What failed or diverged is run with --retry only; what is done or runs, never."""
     p, untouched = toy_point(), toy_point(seed=1)
-    code = {"code": revision.fingerprint()}
+    code = {"code": revision.fingerprints(["toy"])["toy"]}
     record(storage, p, steps, provenance=code, **keywords)
     plan = planning.plan(storage, [chosen_of(p, untouched, stop=100)], retry)
     assert plan.statuses == {p.id: status, untouched.id: "missing"}
@@ -268,7 +268,7 @@ def test_a_plan_runs_what_is_missing(storage, toy, steps, keywords, status, retr
 def test_a_point_that_diverged_under_other_code_is_missing(storage, toy):
     """The trainer was edited since, which may have mended it."""
     p = toy_point()
-    code = {"code": revision.fingerprint()}
+    code = {"code": revision.fingerprints(["toy"])["toy"]}
     record(storage, p, 50, failure=failure("diverged", 1), provenance=code)
     chosen = chosen_of(p, stop=100)
     assert planning.plan(storage, [chosen]).counts() == {"diverged": 1}
@@ -298,7 +298,7 @@ def test_a_plan_counts_its_points_by_status(storage, toy):
         points[3],
         50,
         failure=failure("diverged", 1),
-        provenance={"code": revision.fingerprint()},
+        provenance={"code": revision.fingerprints(["toy"])["toy"]},
     )
     plan = planning.plan(storage, [chosen_of(*points, stop=100)])
     assert plan.counts() == {"done": 2, "failed": 1, "diverged": 1, "missing": 1}
