@@ -67,7 +67,15 @@ class TestFewShot(Contract):
 
 
 class TestMinAtar(Contract):
-    """BMG with auxiliary tasks, K and L above 1, and the longest row."""
+    """BMG with auxiliary tasks, and the longest row."""
+
+    trainer = "atari"
+    values = small_atari.MINATAR | small_atari.BMG
+
+
+@pytest.mark.slow
+class TestMinAtarsFurtherSteps(Contract):
+    """K and L above 1, whose batches are more."""
 
     trainer = "atari"
     values = small_atari.MINATAR | small_atari.LARGEST
