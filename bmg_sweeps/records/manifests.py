@@ -67,6 +67,7 @@ class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
     pack_width: _Width | None = None
     program_bytes: Count | None = None  # Device memory of `train`, of the whole pack.
     packages: dict[str, str] | None = None  # Versions by name.
+    numerics: dict[str, str] | None = None  # What `numerics.noted` returned.
     compilations: Count | None = None
     compile_seconds: Amount | None = None
     evaluation_seconds: Amount | None = None

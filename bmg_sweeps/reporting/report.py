@@ -249,7 +249,8 @@ def context(results: Results) -> str:
         for name, text, number in averaged_over(chosen)
     ]
     codes = {c for t in results.trained for c in t.record.codes if c is not None}
-    mixed = [f"by {len(codes)} versions of the trainer's code"] if len(codes) > 1 else []
+    versions = f"by {len(codes)} versions of the trainer's code"
+    mixed = [versions] if len(codes) > 1 else []
     parts = [f"scale {chosen.choice.scale}", *shown, *runs, f"trained to {stop}"]
     return "; ".join([*parts, *devices, *mixed])
 

@@ -1,10 +1,12 @@
 """A trainer by its name, and a point's gin text bound to the trainer's `Config`."""
 
 import importlib
+import sys
 from typing import Any
 
 import gin
 
+from bmg_sweeps import paths
 from bmg_sweeps.trainer import bindings, contract, ranges
 
 
@@ -15,11 +17,14 @@ def load(name: str) -> contract.Trainer:
         name: of a module in trainers/.
 
     Returns:
-        The trainer, of the functions that its module has now.
+        The trainer, of the functions that its module has now. It is the checkout's,
+        whatever else is called trainers where a command is given.
 
     Raises:
         UserError: the module lacks a part of the contract.
     """
+    if "trainers" not in sys.modules:
+        sys.path.insert(0, str(paths.ROOT))
     return contract.resolve(name, importlib.import_module(f"trainers.{name}"))
 
 

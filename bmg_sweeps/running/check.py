@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.running import binding, tracing
+from bmg_sweeps.running import binding, numerics, tracing
 from bmg_sweeps.trainer import contract
 
 Problem = tuple[int | None, str]
@@ -38,6 +38,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         Under "memory" pairs: the index of an example, and the bytes of device memory
         that it is estimated to need.
     """
+    numerics.fix()
     bound: list[tuple[contract.Trainer, Any]] = []
     outlines: dict[tuple, tracing.Outline] = {}
     problem = next(_problems(request, bound, outlines), None)

@@ -13,8 +13,12 @@ import numpy as np
 
 from bmg_sweeps import errors, privacy
 from bmg_sweeps.records import attempts, files, manifests, store
-from bmg_sweeps.running import machine, programs
+from bmg_sweeps.running import machine, numerics, programs
 from bmg_sweeps.trainer import contract
+
+
+class Misfit(Exception):
+    """A checkpoint is whole, and cannot be gone on from as things are now."""
 
 
 @dataclasses.dataclass
@@ -28,6 +32,7 @@ class Lane:
     tries: int
     provenance: dict[str, Any]
     raises: bool = False  # Whether an exception goes on, once it is committed.
+    drops_misfit: bool = False  # Whether a checkpoint that does not fit may be lost.
     trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
     source: contract.LiveSource | None = None  # Where its trainer has a live one.
@@ -68,6 +73,7 @@ class Lane:
             compiled.width, compiled.num_bytes, compile_seconds, self.attempt.number
         )
         self.provenance |= self.trainer.provenance(self.config)
+        self.provenance["numerics"] = numerics.noted()
         found = self._checkpoint(compiled.state)
         if found is not None:
             state = found
@@ -106,10 +112,14 @@ class Lane:
         except store.Damaged as error:
             self.provenance["restarted"] = f"damaged: {error}"
             return None
+        problem = numerics.difference(self.record.provenance.numerics)
         if state is None:
-            self.provenance["restarted"] = (
-                "the checkpoint does not fit this code's state"
-            )
+            made_by = self.record.provenance.revision
+            problem = f"the checkpoint does not fit this code, but revision {made_by}"
+        if problem is not None:
+            if not self.drops_misfit:
+                raise Misfit(f"{problem}; --retry begins anew, and loses what there is")
+            self.provenance["restarted"] = problem
             return None
         if self.record.fallback:
             self.provenance["restarted"] = (
@@ -267,7 +277,7 @@ def _failure(error: Exception, tries: int) -> manifests.Failure:
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     return manifests.Failure(
         kind="failed",
-        tries=tries,
+        tries=store.TRIES if isinstance(error, Misfit) else tries,
         # Gin raises through a proxy whose class is named like the exception.
         type=type(error).__name__,
         message=_private(errors.first_line(error)),

@@ -18,8 +18,8 @@ from typing import Any
 import jax
 
 from bmg_sweeps.records import attempts, files, leases, store
-from bmg_sweeps.running import binding, pack, programs
-from bmg_sweeps.running.lane import Lane
+from bmg_sweeps.running import binding, numerics, pack, programs
+from bmg_sweeps.running.lane import Lane, Misfit
 from bmg_sweeps.tasks import data_sets
 from bmg_sweeps.trainer import contract
 
@@ -66,6 +66,7 @@ def run(
         storage fails for long it is "missing": the point goes on from its last commit.
     """
     statuses = dict.fromkeys(task.stops, "missing")
+    numerics.fix()
     try:
         with data_sets.in_folder(task.data):
             _run(storage, task, should_stop, statuses)
@@ -149,6 +150,7 @@ def _take(storage, members, task: Task, statuses) -> list[Lane]:
                         stop=task.stops[record.id],
                         tries=failure.tries if failure else 0,
                         raises=task.raises,
+                        drops_misfit=_is_misfit(statuses[record.id], record),
                         provenance=dict(task.launch),
                     )
                 )
@@ -157,6 +159,11 @@ def _take(storage, members, task: Task, statuses) -> list[Lane]:
             lane.interrupt()
         raise
     return lanes
+
+
+def _is_misfit(status: str, record: store.Record) -> bool:
+    """Whether an earlier launch has told that the checkpoint does not fit."""
+    return status == "failed" and record.failure.type == Misfit.__name__
 
 
 def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:

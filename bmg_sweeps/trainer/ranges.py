@@ -52,6 +52,7 @@ Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Fraction = Annotated[float, Interval(ge=0, le=1)]
 Decay = Annotated[float, Interval(ge=0, lt=1)]
+_INTEGERS = (Ge(-(2**31)), Lt(2**31))  # What a compiled program takes.
 Marker = Ge | Gt | Le | Lt | OneOf | Each | DivisorOf
 
 
@@ -69,9 +70,11 @@ def check(config: Any) -> None:
     config_type: Any = type(config)
     for field, markers in of(config_type).items():
         value = getattr(config, field)
-        for marker in markers:
+        implied = _INTEGERS if isinstance(value, int) else ()
+        for marker in (*markers, *implied):
             if not _holds(marker, value):
-                expected = _expected(markers, marker, value)
+                said = markers if marker in markers else (*markers, *implied)
+                expected = _expected(said, marker, value)
                 raise ValueError(f"{field} = {value!r}: {expected}")
 
 
@@ -159,6 +162,8 @@ def _amount(bound: Ge | Gt | Le | Lt) -> Any:
 def _number(amount: Any) -> str:
     """Writes a bound: 0.5, 10000 and 2³¹."""
     exponent = int(amount).bit_length() - 1
-    if exponent >= 20 and amount == 1 << exponent:
-        return "2" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    if exponent >= 20 and abs(amount) == 1 << exponent:
+        return ("−2" if amount < 0 else "2") + str(exponent).translate(
+            str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+        )
     return str(amount)

@@ -1,6 +1,9 @@
 """The loop: a seed fixes everything, and neither kills nor neighbours change it."""
 
+import os
 import pathlib
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -225,9 +228,37 @@ def test_a_truncated_checkpoint_restarts_its_point(storage):
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
 
 
-def test_a_checkpoint_of_other_code_restarts_its_point(storage):
-    """Arrays that do not fit the state are not forced into it."""
+def test_a_checkpoint_of_other_code_is_not_lost_without_a_word(storage):
+    """Arrays that do not fit the state are not forced into it, nor thrown away."""
     run(storage, declare(storage, "a"))
+    declare(storage, "b")
+    attempt = attempts.begin(storage, store.read(storage, "toy_trainer", "b"))
+    attempt.commit(
+        progress={"env_steps": 20},
+        state=[np.zeros(4, np.float32), np.zeros(2, np.uint32), np.int32(20)],
+        rows={"env_steps": [20], "training_seconds": [1.0]},
+        provenance={"revision": "0123456789ab"},
+        release=True,
+    )
+    kept = store.read(storage, "toy_trainer", "b").objects
+    for retry in (False, False):
+        assert run(storage, "b", retry=retry) == "failed"
+    record = store.read(storage, "toy_trainer", "b")
+    assert record.failure.message == (
+        "the checkpoint does not fit this code, but revision 0123456789ab; --retry "
+        "begins anew, and loses what there is"
+    )
+    assert record.objects == kept
+    assert store.state(storage, record)[0].shape == (4,)
+    assert run(storage, "b", retry=True) == "done"
+    assert (
+        "does not fit" in store.read(storage, "toy_trainer", "b").provenance.restarted
+    )
+    assert_same(outcome(storage, "a"), outcome(storage, "b"))
+
+
+def test_a_retry_of_other_points_loses_no_checkpoint_that_does_not_fit(storage):
+    """It is told first; only a launch after that begins anew."""
     declare(storage, "b")
     attempt = attempts.begin(storage, store.read(storage, "toy_trainer", "b"))
     attempt.commit(
@@ -236,9 +267,61 @@ def test_a_checkpoint_of_other_code_restarts_its_point(storage):
         rows={"env_steps": [20], "training_seconds": [1.0]},
         release=True,
     )
-    assert run(storage, "b") == "done"
-    assert (
-        "does not fit" in store.read(storage, "toy_trainer", "b").provenance.restarted
+    assert run(storage, "b", retry=True) == "failed"
+    assert run(storage, "b", retry=True) == "done"
+
+
+FLAG = "--xla_cpu_enable_fast_math=true"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("", FLAG, f"XLA_FLAGS='{FLAG}': expected '', as it was trained so far"),
+        (FLAG, "", f"XLA_FLAGS='': expected '{FLAG}', as it was trained so far"),
+        (FLAG, FLAG, None),
+        ("", "--xla_dump_to=/tmp/somewhere", None),
+    ],
+)
+def test_a_record_goes_on_under_the_flags_that_it_began_with(
+    storage, monkeypatch, before, after, said
+):
+    """They may change the numbers, and a row does not say under which it was made."""
+    declare(storage, "a")
+    monkeypatch.setenv("XLA_FLAGS", before)
+    run(storage, "a", {"env_steps": 20})
+    monkeypatch.setenv("XLA_FLAGS", after)
+    assert run(storage, "a") == ("failed" if said else "done")
+    record = store.read(storage, "toy_trainer", "a")
+    assert (record.failure is not None) == (said is not None)
+    if said:
+        assert said in record.failure.message
+        assert record.progress["env_steps"] == 20
+        monkeypatch.setenv("XLA_FLAGS", before)
+        assert run(storage, "a", retry=True) == "done"
+
+
+def test_the_shell_does_not_decide_the_precision(storage):
+    """Nor which numbers a seed draws: the bits are those of a plain environment."""
+    run(storage, declare(storage, "a"))
+    shell = {
+        "JAX_ENABLE_X64": "1",
+        "JAX_DEFAULT_PRNG_IMPL": "rbg",
+        "JAX_THREEFRY_PARTITIONABLE": "0",
+        "JAX_RANDOM_SEED_OFFSET": "7",
+    }
+    code = (
+        "import sys, toy_points; from bmg_sweeps.records import files;"
+        "storage = files.open_storage(sys.argv[1]);"
+        "trainers = toy_points.importable(); trainers.__enter__();"
+        "toy_points.run(storage, toy_points.declare(storage, 'b'))"
+    )
+    tests = pathlib.Path(__file__).parents[1]
+    path = f"{tests.parent}:{tests}"
+    environment = os.environ | shell | {"PYTHONPATH": path}
+    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # As this process compiles.
+    subprocess.run(
+        [sys.executable, "-c", code, storage.root], env=environment, check=True
     )
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
 

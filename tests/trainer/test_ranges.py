@@ -19,6 +19,7 @@ class Config:
 
     seed: Seed = 0
     free: float = -1.0
+    plain: int = 0
     rate: Annotated[float, Gt(0)] = 0.1
     weight: Annotated[float, Ge(0)] = 0.0
     below: Annotated[float, Lt(2.5)] = 0.0
@@ -38,6 +39,10 @@ class Config:
     [
         ("seed", -1, "an integer in [0, 2³¹)"),
         ("seed", 2**31, "an integer in [0, 2³¹)"),
+        ("plain", 2**31, "an integer in [−2³¹, 2³¹)"),
+        ("plain", -(2**31) - 1, "an integer in [−2³¹, 2³¹)"),
+        ("most", -(2**40), "an integer in [−2³¹, 7]"),
+        ("steps", 2**31, "an integer in [1, 2³¹)"),
         ("rate", 0.0, "a number above 0"),
         ("weight", -0.5, "a number of at least 0"),
         ("below", 2.5, "a number below 2.5"),

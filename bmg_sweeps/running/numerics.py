@@ -1,0 +1,58 @@
+"""What of the environment changes numbers: some is fixed, the rest is noted.
+
+A shell that sets JAX_ENABLE_X64 must not decide what a record holds. What a trainer is
+written for is set as it should be, whatever the environment says. What a user may
+choose is noted with a record, and a record goes on under the same only.
+"""
+
+import os
+from collections.abc import Mapping
+
+import jax
+
+# Options of JAX, as trainers are written for. A trainer may set them on import.
+_FIXED = {
+    "jax_enable_x64": False,
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_threefry_partitionable": True,
+    "jax_random_seed_offset": 0,
+}
+_NOTED = (
+    "XLA_FLAGS",
+    "JAX_DEFAULT_MATMUL_PRECISION",
+    "JAX_DISABLE_JIT",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS",
+    "NVIDIA_TF32_OVERRIDE",
+)
+_HARMLESS = "--xla_dump_"  # Flags that write files, and change no number.
+
+
+def fix() -> None:
+    """Sets options of JAX, before a trainer is imported."""
+    for option, value in _FIXED.items():
+        jax.config.update(option, value)
+
+
+def noted() -> dict[str, str]:
+    """Returns the variables that may change numbers, as far as they are set."""
+    found = {name: os.environ.get(name, "") for name in _NOTED}
+    flags = found["XLA_FLAGS"].split()
+    found["XLA_FLAGS"] = " ".join(f for f in flags if not f.startswith(_HARMLESS))
+    return {name: value for name, value in found.items() if value}
+
+
+def difference(before: Mapping[str, str] | None) -> str | None:
+    """Says in what the environment differs from a record's, if it does.
+
+    Args:
+        before: what was noted with the record; older code noted nothing.
+    """
+    if before is None:
+        return None
+    now = noted()
+    for name in _NOTED:
+        was, is_ = before.get(name, ""), now.get(name, "")
+        if was != is_:
+            return f"{name}={is_!r}: expected {was!r}, as it was trained so far"
+    return None
