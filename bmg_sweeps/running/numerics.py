@@ -18,13 +18,12 @@ _FIXED = {
     "jax_threefry_partitionable": True,
     "jax_random_seed_offset": 0,
 }
-_NOTED = (
-    "XLA_FLAGS",
-    "JAX_DEFAULT_MATMUL_PRECISION",
-    "JAX_DISABLE_JIT",
-    "JAX_DISABLE_MOST_OPTIMIZATIONS",
-    "NVIDIA_TF32_OVERRIDE",
-)
+_VARIABLES = ("XLA_FLAGS", "NVIDIA_TF32_OVERRIDE")
+_OPTIONS = {  # With their defaults, which are not noted.
+    "jax_default_matmul_precision": None,
+    "jax_disable_jit": False,
+    "jax_disable_most_optimizations": False,
+}
 _HARMLESS = "--xla_dump_"  # Flags that write files, and change no number.
 
 
@@ -35,10 +34,13 @@ def fix() -> None:
 
 
 def noted() -> dict[str, str]:
-    """Returns the variables that may change numbers, as far as they are set."""
-    found = {name: os.environ.get(name, "") for name in _NOTED}
+    """Returns variables and options that may change numbers, as far as they are set."""
+    found = {name: os.environ.get(name, "") for name in _VARIABLES}
     flags = found["XLA_FLAGS"].split()
     found["XLA_FLAGS"] = " ".join(f for f in flags if not f.startswith(_HARMLESS))
+    for option, default in _OPTIONS.items():
+        value = jax.config.values[option]
+        found[option] = "" if value == default else str(value)
     return {name: value for name, value in found.items() if value}
 
 
@@ -51,7 +53,7 @@ def difference(before: Mapping[str, str] | None) -> str | None:
     if before is None:
         return None
     now = noted()
-    for name in _NOTED:
+    for name in (*_VARIABLES, *_OPTIONS):
         was, is_ = before.get(name, ""), now.get(name, "")
         if was != is_:
             return f"{name}={is_!r}: expected {was!r}, as it was trained so far"
