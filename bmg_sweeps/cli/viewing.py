@@ -19,7 +19,7 @@ import click
 from bmg_sweeps import errors, formatting, privacy
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import answers, options
-from bmg_sweeps.launching import planning
+from bmg_sweeps.launching import kin, planning
 from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading
 from bmg_sweeps.sweep.point import Point
@@ -155,10 +155,13 @@ def status(
         _print_json(storage, {"skipped": list(skipped), "sweeps": found})
         return
     answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
+    records = kin.Records(storage)
     for one, plan in zip(chosen, plans, strict=True):
         stop = formatting.amounts(one.stop)
         answers.say(f"{one.name}: {answers.counted(plan)}; stop at {stop}")
         answers.print_problems(plan)
+        for line in records.near(one, plan.unknown):
+            answers.say(f"  {line}")
     answers.say_skipped(choice, skipped)
 
 

@@ -28,6 +28,11 @@ class Plan:
         return sum(bool(self.records[i].progress) for i in missing)
 
     @property
+    def unknown(self) -> list[Point]:
+        """The points of which there is no record."""
+        return [p for p in self.points if self.records[p.id].manifest.attempt == 0]
+
+    @property
     def num_by_other_code(self) -> int:
         """How many points were trained, in part or whole, by other code than asks."""
         codes = [

@@ -245,6 +245,13 @@ def _named_methods(sweep: grid.Sweep) -> list[tuple[str, str]]:
     return named
 
 
+def ids_of_all_scales(chosen: Chosen) -> set[str]:
+    """Returns the ids of a sweep's points, at whichever scale."""
+    sweep = chosen.sweep
+    rows = [row for scale in sweep.scales.values() for row in scale.points]
+    return {p.id for p in resolve_all(sweep.trainer, rows, chosen.choice.gin)}
+
+
 def longest(*stops: Mapping[str, float]) -> dict[str, float]:
     """Joins stop rules: the largest amount of each axis."""
     joined: dict[str, float] = {}
