@@ -140,7 +140,7 @@ def _names(one: choices.Chosen) -> dict[str, Any]:
     The examples are of all of the sweep's points, whichever of them are about to run.
     """
     sweep, trainer = one.sweep, one.sweep.trainer
-    rows = sweep.scales[one.choice.scale].points
+    rows = sweep.scales[one.choice.scale].rows
     resolved = [
         point.resolve(trainer, rows[i], one.choice.gin).gin_text()
         for i in examples(rows, trainer, sweep.select.over)

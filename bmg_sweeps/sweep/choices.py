@@ -120,8 +120,7 @@ def _chosen(name: str, sweep: grid.Sweep, choice: Choice) -> Chosen:
                 f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
             )
     trainer = sweep.trainer
-    rows = [{**scale.values, **point} for point in scale.points]
-    points = resolve_all(trainer, rows, choice.gin)
+    points = resolve_all(trainer, scale.rows, choice.gin)
     points = _filtered(name, trainer, points, choice)
     if choice.seeds:
         points = _seeded(trainer, points, choice.seeds)

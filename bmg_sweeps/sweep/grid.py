@@ -136,6 +136,11 @@ class Scale:
         if self.budgets is not None:
             validation.budgets(self.budgets)
 
+    @property
+    def rows(self) -> list[Values]:
+        """What the sweep says of each point, with what it says of all."""
+        return [{**self.values, **point} for point in self.points]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Select:

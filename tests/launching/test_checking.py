@@ -122,3 +122,10 @@ def test_the_columns_of_a_sweep_are_looked_up_in_all_of_its_kinds(where):
     assert ("select.metric", "total_reward") in asked["columns"]
     assert ("curves, metric", "entropy_weight") in asked["columns"]
     assert ("stop", "env_steps") in asked["axes"]
+
+
+def test_the_examples_of_a_sweep_are_of_its_scale():
+    """Not of the trainer's own values, which may be a hundred times as large."""
+    chosen = choices.choose("figure_14", choices.Choice(scale="lite"))
+    for text in checking._names(chosen)["examples"]:
+        assert "atari.channels = ()" in text
