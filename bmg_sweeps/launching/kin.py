@@ -34,6 +34,7 @@ class Records:
 
     def __init__(self, storage: files.Storage) -> None:
         self._storage = storage
+        self._known: dict[str, dict[int, list[_Kin]]] = {}  # By trainer.
 
     def near(self, chosen: choices.Chosen, missing: Sequence[Point]) -> list[str]:
         """Says which records are there in place of missing points.
@@ -66,10 +67,11 @@ class Records:
             for differs, number in sorted(counts.items())
         ]
 
-    @functools.cache
     def _by_rest(self, trainer: str) -> Mapping[int, list[_Kin]]:
-        """Finds records by the sum of their fields' hashes, of all and of all but one."""
-        found: dict[int, list[_Kin]] = {}
+        """Finds records by the sum of the hashes of all fields but one, and of all."""
+        if trainer in self._known:
+            return self._known[trainer]
+        found = self._known[trainer] = dict[int, list[_Kin]]()
         for point_id, values in self._read(trainer):
             hashes = {field: hash((field, value)) for field, value in values.items()}
             whole = sum(hashes.values())

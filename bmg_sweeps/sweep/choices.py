@@ -247,7 +247,7 @@ def _named_methods(sweep: grid.Sweep) -> list[tuple[str, str]]:
 def ids_of_all_scales(chosen: Chosen) -> set[str]:
     """Returns the ids of a sweep's points, at whichever scale."""
     sweep = chosen.sweep
-    rows = [row for scale in sweep.scales.values() for row in scale.points]
+    rows = [row for scale in sweep.scales.values() for row in scale.rows]
     return {p.id for p in resolve_all(sweep.trainer, rows, chosen.choice.gin)}
 
 
