@@ -43,12 +43,17 @@ def _whole(number: float, separator: str) -> str | None:
 
 
 def short(value: Any) -> str:
-    """Writes a value of a field.
+    """Writes a value of a field: another value is written in another way.
 
     >>> [short(value) for value in (0.0001, 1e-05, 7, "fixed", (8, 8))]
     ['0.0001', '1e-05', '7', 'fixed', '(8, 8)']
+    >>> short(0.1 + 0.2)
+    '0.30000000000000004'
     """
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
 
 
 def counted(number: int, noun: str) -> str:

@@ -205,6 +205,8 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
     answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
     for one in chosen:
         answers.say(f"{one.name}: stop at {formatting.amounts(one.stop)}")
+        for line in choices.twins(one):
+            answers.say(f"  {line}")
     to_run = f"{len(plan.to_run):,} to run, of {structures}"
     to_run += _forecast(plan, cluster.own_slots(training.resources))
     answers.say(f"{answers.counted(plan)}; {to_run}")

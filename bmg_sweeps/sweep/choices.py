@@ -3,6 +3,8 @@
 import ast
 import dataclasses
 import functools
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from bmg_sweeps.sweep.point import Point, resolve_all
 from bmg_sweeps.trainer import source
 
 DEFAULT_SCALE = "smoke"
+_ROUNDING = 1e-9  # Values that differ by less, relatively, are seldom meant as two.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -242,6 +245,21 @@ def _named_methods(sweep: grid.Sweep) -> list[tuple[str, str]]:
     if sweep.tasks is not None and sweep.tasks.baseline is not None:
         named.append(("tasks.baseline", sweep.tasks.baseline))
     return named
+
+
+def twins(chosen: Chosen) -> list[str]:
+    """Finds values that may be meant as one: 0.3 and 0.1 + 0.2 are two points."""
+    found = []
+    for field in chosen.points[0].values:
+        values = {p.values[field] for p in chosen.points}
+        numbers = sorted(v for v in values if isinstance(v, float))
+        for less, more in itertools.pairwise(numbers):
+            if math.isclose(less, more, rel_tol=_ROUNDING):
+                found.append(
+                    f"{chosen.name}: {field} = {less!r} and {more!r} are two values; "
+                    f"is one of them a rounding of the other?"
+                )
+    return found
 
 
 def ids_of_all_scales(chosen: Chosen) -> set[str]:

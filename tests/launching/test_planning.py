@@ -364,3 +364,13 @@ def test_points_run_in_the_order_of_their_structures(storage, toy):
         for seed in (0, 1)
         for rate in (0.1, 0.2)
     ]
+
+
+def test_values_that_differ_by_rounding_are_told(toy):
+    """0.3 and 0.1 + 0.2 are two points, of which a grid has one by mistake."""
+    path = toy / "sweeps" / "toy_sweep.py"
+    path.write_text(SWEEP.replace("(3e-4, 0.5)", "(0.3, 0.1 + 0.2, 0.31, 0.0, 1e-300)"))
+    assert choices.twins(choose()) == [
+        "toy_sweep: rate = 0.3 and 0.30000000000000004 are two values; is one of them "
+        "a rounding of the other?"
+    ]
