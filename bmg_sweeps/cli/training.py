@@ -59,6 +59,8 @@ def run(
     from bmg_sweeps.running import work_unit
 
     store.declare(storage, found.trainer, found.id, found.gin_text())
+    code = revision.fingerprints([found.trainer])[found.trainer]
+    revision.keep(storage, [code])
     holders = _watch(storage, found)
     task = work_unit.Task(
         trainer=found.trainer,
@@ -70,7 +72,7 @@ def run(
         launch={
             "launch": "run",
             "revision": revision.revision(),
-            "code": revision.fingerprints([found.trainer])[found.trainer],
+            "code": code,
         },
     )
     status = work_unit.run(storage, task)[found.id]

@@ -3,12 +3,15 @@
 import ast
 import functools
 import hashlib
+import io
 import os
 import pathlib
 import subprocess
+import zipfile
 from collections.abc import Iterable, Iterator
 
 from bmg_sweeps import paths
+from bmg_sweeps.records import files
 
 # What decides the numbers of a point; the rest of bmg_sweeps moves them about.
 _PARTS = ("atari_scores", "core", "environments", "tasks")
@@ -41,6 +44,37 @@ def revision() -> str:
         return commit + ("+dirty" if _git("status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def keep(storage: files.Storage, codes: Iterable[str]) -> None:
+    """Keeps the checkout's sources in the storage, once for each fingerprint.
+
+    A revision that is "+dirty" cannot be had back from git; this can, with
+
+        unzip <storage>/.code/<fingerprint>.zip
+
+    Args:
+        storage: where the records are.
+        codes: what `fingerprints` returned, of the points that are about to run.
+    """
+    for code in codes:
+        if not storage.exists(".code", f"{code}.zip"):
+            storage.replace(_zipped(), ".code", f"{code}.zip")
+
+
+def _zipped() -> bytes:
+    """Packs the sources; the same ones to the same bytes."""
+    folders = ("bmg_sweeps", "gin", "sweeps", "trainers")
+    found = [p for folder in folders for p in (paths.ROOT / folder).rglob("*")]
+    kept = [p for p in found if p.suffix in (".gin", ".py") and p.is_file()]
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted([*kept, *paths.ROOT.glob("requirements*.txt")]):
+            name = path.relative_to(paths.ROOT).as_posix()
+            archive.writestr(
+                zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED
+            )
+    return target.getvalue()
 
 
 def _fingerprint(trainer: str) -> str:

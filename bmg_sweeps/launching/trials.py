@@ -70,6 +70,7 @@ def run(
         provenance={"launch": uuid.uuid4().hex[:8], "revision": revision.revision()},
         holders=leases.Watch(storage),
     )
+    revision.keep(storage, {plan.codes[p.trainer] for p in plan.to_run})
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
     lost: list[str] = []

@@ -1,6 +1,8 @@
 """Which code made a point: the hash of what its trainer computes by, and the commit."""
 
+import io
 import subprocess
+import zipfile
 
 import pytest
 
@@ -112,3 +114,18 @@ def test_points_by_other_code_are_counted(checkout, storage, made_by, number):
     sweep = grid.Sweep(title="One", trainer="one", scales={}, select=rule, methods={})
     chosen = choices.Chosen("one", sweep, (p,), {"env_steps": 10})
     assert planning.plan(storage, [chosen]).num_by_other_code == number
+
+
+def test_the_sources_are_kept_once_for_each_hash(checkout, storage, monkeypatch):
+    """As they were at the first launch of the hash; nothing but sources is kept."""
+    (checkout / "trainers" / "secret.env").write_text("TOKEN=1")
+    revision.keep(storage, ["abc", "def"])
+    assert sorted(storage.sizes(".code")) == ["abc.zip", "def.zip"]
+    assert storage.read(".code", "abc.zip") == storage.read(".code", "def.zip")
+    with zipfile.ZipFile(io.BytesIO(storage.read(".code", "abc.zip"))) as archive:
+        assert archive.namelist() == sorted(FILES)
+        assert archive.read("trainers/two.py").decode() == FILES["trainers/two.py"]
+    (checkout / "trainers" / "two.py").write_text("")
+    before = storage.read(".code", "abc.zip")
+    revision.keep(storage, ["abc"])
+    assert storage.read(".code", "abc.zip") == before
