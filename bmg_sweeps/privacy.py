@@ -3,15 +3,70 @@
 import os
 import pathlib
 import re
+import urllib.parse
 
-# In a variable's name.
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+# In a variable's name. PWD and OLDPWD are folders.
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|DSN|_PWD$", re.IGNORECASE)
 MIN_SECRET = 8  # Characters of a value; shorter ones are words, such as "true".
 _FOLDERS = re.compile(r"(?:~|(?<![\w.:/]))/(?:[^\s/'\"]+/)+")
 _HOMES = re.compile(r"(?<![\w.-])/(home|Users)/[^/\s'\"<>]+")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s'\"]+@")
-_ASSIGNED = re.compile(
-    r"((?:api_?key|secret|token|password|signature)\w*=)[^\s&'\"]+", re.IGNORECASE
+
+# Secrets by their form: what is before and after one stays, as far as it is a group.
+_NAME = (
+    r"(?:[\w-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key)[\w-]*"
+    r"|[\w-]*(?:token|signature)|authorization|pwd)"
+)
+_FORMS = (
+    # The login of a URI. A password may hold "/" where a colon is before it, or "@".
+    (re.compile(r"(?<=://)[^\s'\"/@:]*:(?!\d+/)[^\s'\"]*@(?=[\w.\[-]+)"), ""),
+    (re.compile(r"(?<=://)[^\s'\"/]*@"), ""),
+    # Authorization: Bearer …, and the scheme alone.
+    (
+        re.compile(r"\b((?i:bearer|basic|digest)\s+)(?=\S*[A-Z\d=])[\w.~+/=-]{8,}"),
+        r"\1…",
+    ),
+    # password=…, 'api_key': '…', --token …, X-Secret: "…".
+    (
+        re.compile(
+            rf"\b({_NAME}['\"]?\s*[=:]\s*)(['\"])(?!\$)(?:(?!\2).)+\2", re.IGNORECASE
+        ),
+        r"\1\2…\2",
+    ),
+    (
+        re.compile(rf"\b({_NAME}(?:['\"]?=))(?![$'\"])[^\s&,;'\"]+", re.IGNORECASE),
+        r"\1…",
+    ),
+    (
+        re.compile(rf"(--{_NAME}\s+)(?![$'\"-])[^\s'\"]+", re.IGNORECASE),
+        r"\1…",
+    ),
+    (
+        re.compile(
+            rf"\b({_NAME}:\s+)(?![$'\"])(?=[^\s]*\d)[^\s'\",;]{{6,}}", re.IGNORECASE
+        ),
+        r"\1…",
+    ),
+    # Tokens that tell what they are: GitHub, GitLab, Hugging Face, OpenAI, Slack, W&B,
+    # AWS, Google, and signed ones (JWT).
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_\w{20,}"
+            r"|sk-[\w-]{20,}|xox[abeprs]-[\w-]{10,}|wandb_v\d_\w{20,}"
+            r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}"
+            r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+        ),
+        "…",
+    ),
+    (
+        re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|$)", re.DOTALL),
+        r"\1…\2",
+    ),
+)
+# Texts without any of these hold no secret by form; most texts of a page do not.
+_SUSPECT = re.compile(
+    r"://|bearer|basic|digest|pass|pwd|secret|key|token|signature|authorization"
+    r"|gh[pousr]_|glpat|hf_|sk-|xox|wandb_|A[KS]IA|AIza|eyJ",
+    re.IGNORECASE,
 )
 
 
@@ -25,27 +80,46 @@ def scrubbed(text: str, *, homes: bool = False, folders: bool = False) -> str:
         folders: whether it is left out where any file lies on this machine.
 
     Returns:
-        The same with "~" for their home folder; without the credentials of URIs and
-        after such as "token="; and for the value of an environment variable that is
-        named like a secret, the variable's name.
+        The same with "~" for their home folder; without what has the form of a login,
+        a token or a password with its name; and for the value of an environment
+        variable that is named like a secret, or is a URI's password, the variable's
+        name.
     """
-    secrets = [
-        (value, name)
-        for name, value in os.environ.items()
-        if len(value) >= MIN_SECRET and _SECRET.search(name)
-    ]
     # The longest first: one may begin with another.
-    for value, name in sorted(secrets, key=lambda secret: -len(secret[0])):
+    for value, name in sorted(_of_environment(), key=lambda one: -len(one[0])):
         text = text.replace(value, f"${name}")
+    if _SUSPECT.search(text):
+        for form, shown in _FORMS:
+            text = form.sub(shown, text)
     text = _without_home(text)
     text = _HOMES.sub("~", text) if homes or folders else text
-    text = _FOLDERS.sub("", text) if folders else text
-    return _ASSIGNED.sub(r"\1…", _CREDENTIALS.sub("", text))
+    return _FOLDERS.sub("", text) if folders else text
 
 
 def scrubbed_json(text: str) -> str:
     """Scrubs the strings of a JSON text, `homes` included, and no number."""
     return re.sub(r'"(?:[^"\\]|\\.)*"', lambda m: scrubbed(m[0], homes=True), text)
+
+
+def _of_environment() -> list[tuple[str, str]]:
+    """Lists the secrets in environment variables, with the variable of each."""
+    found = []
+    for name, value in os.environ.items():
+        if len(value) >= MIN_SECRET and _SECRET.search(name):
+            found.append((value, name))
+        elif "://" in value and "@" in value:
+            password = _password(value)
+            if password and len(password) >= MIN_SECRET:
+                found.append((password, name))
+    return found
+
+
+def _password(uri: str) -> str | None:
+    """Returns the password in a URI's login."""
+    try:
+        return urllib.parse.urlsplit(uri).password
+    except ValueError:
+        return None
 
 
 def _without_home(text: str) -> str:

@@ -11,7 +11,7 @@ from toy_points import run_all
 
 from bmg_sweeps import __main__, paths, privacy
 from bmg_sweeps.launching import revision
-from bmg_sweeps.records import files, store
+from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.sweep import choices
 
 SECRETS = {
@@ -154,6 +154,38 @@ def test_a_report_of_a_storage_at_home_does_not_say_whose(leaking, home, capsys)
         ("s3://user:word@bucket/runs", "s3://bucket/runs"),
         ("?api_key=abc1&z, token=abc", "?api_key=…&z, token=…"),
         ("/home/ann/x", "/home/ann/x"),  # In a command it must stay.
+        ("postgres://u:p@ss/w:rd@host:5432/db", "postgres://host:5432/db"),
+        ("via http://me:hunter2@proxy:3128 failed", "via http://proxy:3128 failed"),
+        ("https://host/@scope/x, a@b.org", "https://host/@scope/x, a@b.org"),
+        ("https://user@host/x", "https://host/x"),
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer …"),
+        ("header 'Authorization': 'Basic dXNlcjpwYXNz'", "header 'Authorization': '…'"),
+        (
+            "{{'password': 'correct horse', 'user': 'a'}}",
+            "{{'password': '…', 'user': 'a'}}",
+        ),
+        ('"db_password": "correct"', '"db_password": "…"'),
+        ("PGPASSWORD=correcthorse psql", "PGPASSWORD=… psql"),
+        ("login --password correct --user a", "login --password … --user a"),
+        ("x-api-key: 12ab34cd56", "x-api-key: …"),
+        ("ghp_0123456789abcdefghijABCDEFGHIJ012345 is", "… is"),
+        ("AKIA0123456789ABCDEF", "…"),
+        ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2ln", "…"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END",
+            "-----BEGIN RSA PRIVATE KEY-----…-----END",
+        ),
+        # Words that are about secrets, or only sound so, stay.
+        (
+            "lease.token: expected `str`, got `null`",
+            "lease.token: expected `str`, got `null`",
+        ),
+        (
+            "basic training, pass 2 of 3; the key rate",
+            "basic training, pass 2 of 3; the key rate",
+        ),
+        ("password: expected a word", "password: expected a word"),
+        ("sha256 ca9a52ee01ca9a52ee01", "sha256 ca9a52ee01ca9a52ee01"),
     ],
 )
 def test_what_is_the_users_own_is_left_out_and_nothing_else(
@@ -161,7 +193,50 @@ def test_what_is_the_users_own_is_left_out_and_nothing_else(
 ):
     """Whole names only, and no words that happen to be values."""
     monkeypatch.setenv("IS_SECRET", "true")
+    monkeypatch.setenv("PWD", "a canary folder")
     assert privacy.scrubbed(text.format(home=home)) == expected.format(home=home)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("DATABASE_URL", "postgres://u:canarypass1@host/db", "FATAL: canarypass1"),
+        ("DB_PASS", "canarypass1", "tried canarypass1"),
+        ("SERVICE_CREDENTIALS", "canarypass1", "tried canarypass1"),
+        ("SENTRY_DSN", "canarypass1", "tried canarypass1"),
+        ("REDIS_PWD", "canarypass1", "tried canarypass1"),
+    ],
+)
+def test_secrets_have_many_names(monkeypatch, name, value, text):
+    """And a URI in a variable of any name has a password."""
+    monkeypatch.setenv(name, value)
+    assert privacy.scrubbed(text) == text.replace("canarypass1", f"${name}")
+
+
+LONG = "x" * 2_000  # A message is cut in its middle, where half a secret would stay.
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "postgres://me:canarypass1@host/db",
+        "Authorization: Bearer canary.token.1234",
+        "proxy http://me:canarypass1@proxy:3128 refused",
+        LONG[:980] + " password='canarypass1' " + LONG,
+    ],
+)
+def test_whatever_writes_to_a_record_is_scrubbed(storage, leak):
+    """Where text enters it: failures, and what attempts and trainers note."""
+    record = store.read(storage, "trainer", "0123456789ab")
+    attempts.begin(storage, record).commit(
+        failure=manifests.Failure("failed", 1, "Error", leak),
+        provenance={"left_pack": leak, "of_a_trainer": {"source": [leak]}},
+        release=True,
+    )
+    found = store.read(storage, "trainer", "0123456789ab").manifest
+    text = json.dumps(manifests.as_dict(found))
+    assert "canary" not in text
+    assert "host/db" in text or "…" in text or "proxy:3128" in text
 
 
 def test_where_files_lie_can_be_left_out(home):

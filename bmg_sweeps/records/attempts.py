@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from bmg_sweeps import errors, privacy
 from bmg_sweeps.records import encoding, files, leases, manifests, store
 
 if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
@@ -81,11 +82,11 @@ class Attempt:
                 last commit left it.
         """
         objects = _packed(state, rows=rows, validation=validation, test=test)
-        changes: dict[str, Any] = {"failure": failure}
+        changes: dict[str, Any] = {"failure": failure and _scrubbed(failure)}
         if progress is not None:
             changes["progress"] = dict(progress)
         if provenance is not None:
-            changes["provenance"] = manifests.Provenance.of(provenance)
+            changes["provenance"] = manifests.Provenance.of(_private(provenance))
         self._commits += 1
         _patiently(functools.partial(self._commit, changes, objects, release))
         if release:
@@ -211,6 +212,23 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
     except files.StorageError:
         attempt.abandon()
         raise
+
+
+def _scrubbed(failure: manifests.Failure) -> manifests.Failure:
+    """Leaves secrets and folders out of what was raised, which may say anything."""
+    said = _private({"type": failure.type, "message": failure.message})
+    return msgspec.structs.replace(failure, **said)
+
+
+def _private(value: Any) -> Any:
+    """Scrubs every text in lists and mappings, and writes it in one line."""
+    if isinstance(value, str):
+        return errors.one_line(privacy.scrubbed(value, folders=True))
+    if isinstance(value, Mapping):
+        return {key: _private(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_private(one) for one in value]
+    return value
 
 
 def _packed(

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bmg_sweeps import errors, privacy
+from bmg_sweeps import errors
 from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.running import machine, numerics, programs
 from bmg_sweeps.trainer import contract
@@ -137,7 +137,7 @@ class Lane:
             self.source.restore(saved)
         except ValueError as error:
             self.has_spoiled_source = True
-            raise store.Damaged(_private(errors.first_line(error))) from error
+            raise store.Damaged(errors.first_line(error)) from error
         return state
 
     def _join_provenance(self) -> None:
@@ -241,7 +241,7 @@ class Lane:
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
-        self.provenance["left_pack"] = _private(errors.described(error))
+        self.provenance["left_pack"] = errors.described(error)
         self._close(None)
 
     def _close(self, failure: manifests.Failure | None) -> None:
@@ -280,13 +280,8 @@ def _failure(error: Exception, tries: int) -> manifests.Failure:
         tries=store.TRIES if isinstance(error, Misfit) else tries,
         # Gin raises through a proxy whose class is named like the exception.
         type=type(error).__name__,
-        message=_private(errors.first_line(error)),
+        message=errors.first_line(error),
         frames=tuple(
             f"{pathlib.Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames
         ),
     )
-
-
-def _private(message: str) -> str:
-    """Writes a message as it may be kept: no secrets, no folders, one line."""
-    return errors.one_line(privacy.scrubbed(message, folders=True))
