@@ -234,7 +234,7 @@ def test_whatever_writes_to_a_record_is_scrubbed(storage, leak):
         release=True,
     )
     found = store.read(storage, "trainer", "0123456789ab").manifest
-    text = json.dumps(manifests.as_dict(found))
+    text = json.dumps(manifests.as_dict(found), ensure_ascii=False)
     assert "canary" not in text
     assert "host/db" in text or "…" in text or "proxy:3128" in text
 
