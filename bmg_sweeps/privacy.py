@@ -1,9 +1,10 @@
 """What is the user's own affair, and stays out of records, logs and reports."""
 
 import os
-import pathlib
 import re
 import urllib.parse
+
+from bmg_sweeps import paths
 
 # In a variable's name. PWD and OLDPWD are folders.
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|DSN|_PWD$", re.IGNORECASE)
@@ -124,6 +125,6 @@ def _password(uri: str) -> str | None:
 
 def _without_home(text: str) -> str:
     """Writes "~" for the user's home folder, which bears their name."""
-    home = str(pathlib.Path.home())
+    home = str(paths.home() or "")
     is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
     return re.sub(re.escape(home) + is_whole, "~", text) if len(home) > 1 else text

@@ -85,7 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if completion.VARIABLE in os.environ:
         return completion.complete(app, os.environ[completion.VARIABLE])
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # What it cannot write must stop nothing.
+            stream.reconfigure(errors="replace")
+    for signum in (signal.SIGTERM, signal.SIGHUP):  # As Ctrl-C.
+        if signal.getsignal(signum) != signal.SIG_IGN:  # By nohup.
+            signal.signal(signum, signal.default_int_handler)
     state: dict[str, bool] = {}
     try:
         with app.make_context(PROGRAM, arguments, obj=state) as context:

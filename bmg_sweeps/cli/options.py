@@ -154,7 +154,7 @@ def command(function: Callable | None = None, *, raises: bool = False) -> Callab
             help="Show tracebacks.",
         ),
     )
-    text = function.__doc__.split("\n\nArgs:")[0]
+    text = (function.__doc__ or "").split("\n\nArgs:")[0]  # -OO leaves none.
     make = click.command(function.__name__.rstrip("_"), help=text)
     return make(_joined(opened, options))
 

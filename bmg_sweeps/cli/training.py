@@ -5,6 +5,7 @@ JAX are imported where they are used.
 """
 
 import dataclasses
+import sys
 import time
 
 import click
@@ -48,6 +49,10 @@ def run(
     A point that failed or diverged is tried again, and what it raises is seen with its
     traceback: python -m pdb -m bmg_sweeps run … stops there.
     """
+    if sys.flags.optimize > 1:
+        raise errors.UserError(
+            "PYTHONOPTIMIZE=2: expected less, as libraries of trainers read docstrings"
+        )
     chosen = choices.choose(sweep, choice)
     found = answers.find(chosen, point)
     if store.read(storage, found.trainer, found.id).reaches(chosen.stop):

@@ -191,11 +191,11 @@ def report_(
         return
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
-    files.check_writable(storage)
+    target = _target(storage)
     from bmg_sweeps.reporting import report, tables
 
     if form == "html":
-        answers.say(f"Report: {_write_html(storage, loaded)}")
+        answers.say(f"Report: {_write_html(storage, target, loaded)}")
         return
     if form == "csv":
         print(report.comma_separated(loaded), end="")
@@ -207,13 +207,28 @@ def report_(
             print(tables.markdown(made))
         else:
             tables.text(made, answers.console())
-    names = _draw(storage, loaded)
+    names = _draw(target, loaded)
     for name in names if form == "text" else ():
-        answers.say(f"Curves: {_in_reports(storage, name)}")
+        answers.say(f"Curves: {_in_reports(target, name)}")
 
 
-def _draw(storage: files.Storage, loaded: results.Results) -> list[str]:
-    """Draws a sweep's figures into the storage; returns the names of the files."""
+def _target(storage: files.Storage) -> files.Storage:
+    """Returns where reports go: the storage, or the folder of the user, if it may not.
+
+    Raises:
+        StorageError: neither can be written.
+    """
+    try:
+        files.check_writable(storage)
+        return storage
+    except files.StorageError:
+        here = files.open_storage(".")
+        files.check_writable(here)
+        return here
+
+
+def _draw(target: files.Storage, loaded: results.Results) -> list[str]:
+    """Draws a sweep's figures; returns the names of the files."""
     from bmg_sweeps.reporting import figures, task_curves, task_figures
 
     stem, shown = _report_name(loaded.chosen), task_curves.figures(loaded)
@@ -221,35 +236,37 @@ def _draw(storage: files.Storage, loaded: results.Results) -> list[str]:
     for panel, name in zip(shown, task_figures.file_names(shown), strict=True):
         drawn[f"{stem}-{name}.png"] = task_figures.draw(loaded, panel, "png")
     for name, png in drawn.items():
-        storage.replace(png, "reports", name)
+        target.replace(png, "reports", name)
     return list(drawn)
 
 
 def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
     found, skipped = choices.choose_all(choice)
-    files.check_writable(storage)
+    target = _target(storage)
     from bmg_sweeps.reporting import index
 
     entries = []
     for chosen in found:
         loaded = results.load(storage, chosen)
-        _write_html(storage, loaded)
+        _write_html(storage, target, loaded)
         entries.append(index.entry(f"{_report_name(chosen)}.html", loaded))
     using = answers.using(storage, [chosen.choice.scale for chosen in found])
-    storage.replace(index.write(entries, using).encode(), "reports", "index.html")
-    answers.say(f"Reports: {_in_reports(storage, 'index.html')}")
+    target.replace(index.write(entries, using).encode(), "reports", "index.html")
+    answers.say(f"Reports: {_in_reports(target, 'index.html')}")
     answers.say_skipped(choice, skipped)
 
 
-def _write_html(storage: files.Storage, loaded: results.Results) -> str:
-    """Writes a sweep's page into the storage; returns where it is."""
+def _write_html(
+    storage: files.Storage, target: files.Storage, loaded: results.Results
+) -> str:
+    """Writes the page of a sweep of a storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
     name = f"{_report_name(loaded.chosen)}.html"
     data = page.page(loaded, privacy.scrubbed(storage.uri)).encode()
-    storage.replace(data, "reports", name)
-    return _in_reports(storage, name)
+    target.replace(data, "reports", name)
+    return _in_reports(target, name)
 
 
 def _in_reports(storage: files.Storage, name: str) -> str:

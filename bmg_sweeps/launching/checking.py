@@ -56,9 +56,7 @@ def check(
         capture_output=True,
         text=True,
         cwd=paths.ROOT,
-        env=os.environ
-        | {"JAX_PLATFORMS": "cpu"}
-        | ({paths.DATA_VARIABLE: data} if data else {}),
+        env=_environment(data),
         check=False,
     )
     if child.returncode != 0:
@@ -70,6 +68,13 @@ def check(
         where = "" if i is None else f"point {points[i].id}: "
         raise errors.UserError(where + problem)
     return {points[i].structure: num_bytes for i, num_bytes in found["memory"]}
+
+
+def _environment(data: str | None) -> dict[str, str]:
+    """Returns what the child process gets: this one's, but for what must differ."""
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    environment.pop("PYTHONOPTIMIZE", None)  # Libraries of trainers read docstrings.
+    return environment | ({paths.DATA_VARIABLE: data} if data else {})
 
 
 def _examples(

@@ -11,15 +11,14 @@ import os
 import pathlib
 import secrets
 import socket
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps import errors, paths
+from bmg_sweeps.launching import sending, temporary
 from bmg_sweeps.records import files
 
-_EXCLUDED = [".git", ".venv", "runs", "results", "tests", "**/__pycache__", ".*_cache"]
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 60.0  # A node has so long to say whether it sees the storage.
 _CACHE_BYTES = 1 << 30  # Limit of compiled programs; with one, JAX locks the cache.
@@ -56,6 +55,8 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
+    os.environ["RAY_RUNTIME_ENV_IGNORE_GITIGNORE"] = "1"  # What is sent is our choice.
+    os.environ.pop("PYTHONOPTIMIZE", None)  # Libraries of trainers read docstrings.
     if not resources.address:
         _keep_private()
     import ray
@@ -63,7 +64,9 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
 
     # Ray prints pages about a process that died; the records say what became of it.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    with _folder() as folder:
+    with temporary.folder("bmg_ray_", _short()) as folder:
+        sent = os.path.join(folder, "sent")
+        sending.copy(pathlib.Path(sent))
         try:
             ray.init(
                 address=resources.address or "local",
@@ -71,8 +74,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
                 runtime_env={
-                    "working_dir": str(paths.ROOT),
-                    "excludes": [*_EXCLUDED, *_within_checkout(storage)],
+                    "working_dir": sent,
                     "env_vars": _worker_environment(resources),
                 },
                 **({} if resources.address else _own_settings(folder)),
@@ -144,27 +146,17 @@ def _keep_private() -> None:
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
-def _folder() -> contextlib.AbstractContextManager[str]:
-    """Makes a folder for Ray that only this user can enter.
+def _short() -> str | None:
+    """Names a folder for temporary files with a short path, if there is one.
 
-    Ray opens the folder that it is given to everyone, so it gets one inside of this.
-    A socket's name may have 107 bytes, which a long TMPDIR would use up.
+    A socket's name may have 107 bytes, which a long TMPDIR would use up. Ray opens the
+    folder that it is given to everyone, so it gets one inside of ours.
     """
-    short = "/tmp" if os.path.isdir("/tmp") else None
-    return tempfile.TemporaryDirectory(
-        prefix="bmg_ray_", dir=short, ignore_cleanup_errors=True
-    )
+    return "/tmp" if os.path.isdir("/tmp") else None
 
 
 def _own_settings(folder: str) -> dict[str, Any]:
     return {"object_store_memory": 200_000_000, "_temp_dir": os.path.join(folder, "r")}
-
-
-def _within_checkout(storage: files.Storage) -> list[str]:
-    """Names the storage if it lies in the checkout, which is sent to the workers."""
-    root = pathlib.Path(os.path.abspath(storage.root))
-    is_inside = storage.is_local and root.is_relative_to(paths.ROOT)
-    return [str(root.relative_to(paths.ROOT))] if is_inside else []
 
 
 def _worker_environment(resources: Resources) -> dict[str, str]:

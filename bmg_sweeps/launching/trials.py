@@ -10,14 +10,13 @@ import contextlib
 import dataclasses
 import os
 import signal
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import cluster, planning, revision
+from bmg_sweeps.launching import cluster, planning, revision, temporary
 from bmg_sweeps.records import attempts, files, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 
@@ -250,7 +249,7 @@ def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) 
     trainable = tune.with_resources(
         train_points, {"cpu": launch.resources.cpus, "gpu": launch.resources.gpus}
     )
-    with tempfile.TemporaryDirectory(prefix="bmg_sweeps_") as folder:
+    with temporary.folder("bmg_sweeps_") as folder:
         tuner = tune.Tuner(
             trainable,
             param_space={"task": tune.grid_search(tasks), "launch": dict(constants)},
@@ -329,7 +328,7 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
 
 @contextlib.contextmanager
 def _stop_on_signal(launch: _Launch) -> Iterator[None]:
-    """Turns Ctrl-C and SIGTERM into a request that trials commit and end."""
+    """Turns Ctrl-C, SIGTERM and SIGHUP into a request that trials commit and end."""
     flag = _stop_flag(launch.provenance)
 
     def stop(signum: int, frame: Any) -> None:
@@ -339,7 +338,10 @@ def _stop_on_signal(launch: _Launch) -> Iterator[None]:
         _STOPPED.add(launch.provenance["launch"])
         launch.storage.replace(b"", flag)
 
-    old = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    signums = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # By nohup.
+        signums.append(signal.SIGHUP)
+    old = {s: signal.signal(s, stop) for s in signums}
     try:
         yield
     finally:

@@ -19,12 +19,12 @@ import contextlib
 import fcntl
 import os
 import pathlib
-import tempfile
 import threading
 import time
 import uuid
 from typing import Literal
 
+from bmg_sweeps import paths
 from bmg_sweeps.records import files, manifests
 
 BEAT_SECONDS = 10.0
@@ -164,7 +164,7 @@ def _locked(name: str) -> int | None:
     """Locks a new file until this process ends; None where there are no locks."""
     path = _lock_path(name)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,4 +193,4 @@ def _is_locked(name: str) -> bool | None:
 
 
 def _lock_path(name: str) -> pathlib.Path:
-    return pathlib.Path(tempfile.gettempdir(), f"bmg_sweeps-{os.getuid()}", name)
+    return paths.own_temporary() / "held" / name

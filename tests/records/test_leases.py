@@ -6,20 +6,20 @@ is not found, as it is not from another machine or another container.
 
 import contextlib
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
 
+from bmg_sweeps import paths
 from bmg_sweeps.records import attempts, files, leases, manifests, store
 
 KEY = ("trainer", "0123456789ab")
 HOLD = """
 import sys, time
+from bmg_sweeps import paths
 from bmg_sweeps.records import attempts, files, leases, store
 leases.BEAT_SECONDS = 0.05
 storage = files.open_storage(sys.argv[1])
@@ -86,8 +86,7 @@ def alive(storage):
 
 
 def locks():
-    folder = pathlib.Path(tempfile.gettempdir(), f"bmg_sweeps-{os.getuid()}")
-    return {path.name for path in folder.glob("*")}
+    return {path.name for path in (paths.own_temporary() / "held").glob("*")}
 
 
 def test_a_killed_holder_of_this_machine_is_gone_at_once(storage):
