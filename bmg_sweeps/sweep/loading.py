@@ -69,6 +69,7 @@ def _executed(path: pathlib.Path) -> dict[str, object]:
     """
     module = types.ModuleType(f"sweep_{path.stem}")
     module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # Dataclasses look for theirs there.
     try:
         code = compile(path.read_bytes(), str(path), "exec")
         # What a file prints is not the output of a command.
@@ -76,6 +77,8 @@ def _executed(path: pathlib.Path) -> dict[str, object]:
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         raise errors.UserError(f"sweep file {path}{_where(error, path)}") from error
+    finally:
+        del sys.modules[module.__name__]
     return module.__dict__
 
 

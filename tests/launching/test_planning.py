@@ -374,3 +374,15 @@ def test_values_that_differ_by_rounding_are_told(toy):
         "toy_sweep: rate = 0.3 and 0.30000000000000004 are two values; is one of them "
         "a rounding of the other?"
     ]
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
+def test_a_sweep_file_may_hold_a_dataclass(toy, future):
+    """Python looks for its module while it makes one."""
+    declared = (
+        "import dataclasses, typing\n\n\n@dataclasses.dataclass\nclass Grid:\n"
+        "    rates: tuple = (0.3,)\n    name: typing.ClassVar[str] = 'a'\n"
+    )
+    path = toy / "sweeps" / "toy_sweep.py"
+    path.write_text(future + declared + SWEEP.replace("(3e-4, 0.5)", "Grid().rates"))
+    assert values(choose(), "rate")[0] == (0.3,)
