@@ -9,6 +9,7 @@ that a retried trial, a second launch and a resumed one are the same thing.
 import contextlib
 import dataclasses
 import os
+import pathlib
 import signal
 import time
 import uuid
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import cluster, planning, revision, temporary
+from bmg_sweeps.launching import cluster, compiled, planning, revision, temporary
 from bmg_sweeps.records import attempts, files, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 
@@ -94,6 +95,7 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     # The cache is in the node's own folder, and is set before JAX is imported. JAX is
     # imported below, because the driver imports this module and must not import JAX.
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(paths.cache()))
+    compiled.mend(pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]))
     import ray
 
     from bmg_sweeps.running import work_unit
