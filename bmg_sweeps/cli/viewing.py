@@ -7,6 +7,7 @@ at once.
 """
 
 import json
+import os
 import pathlib
 import shutil
 import sys
@@ -222,6 +223,8 @@ def _target(storage: files.Storage) -> files.Storage:
         files.check_writable(storage)
         return storage
     except files.StorageError:
+        if storage.is_local and not os.path.isdir(storage.root):
+            raise  # There is nothing to be read, either.
         here = files.open_storage(".")
         files.check_writable(here)
         return here
