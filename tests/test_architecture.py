@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "errors": set(),
     "paths": set(),
     "formatting": set(),
-    "privacy": set(),
+    "privacy": {"paths"},
     "core": set(),
     "environments": {"atari_scores", "core"},
     "tasks": {"core", "errors", "formatting", "paths"},

@@ -24,7 +24,7 @@ TEXTS = {
 PAGES = [page for page in TEXTS if not page.startswith(("deploy/", "results/"))]
 FOLDERS = "bmg_sweeps|benchmarks|deploy|docs|gin|results|sweeps|tests|trainers"
 COMMAND = re.compile(
-    r"(?:^|[ (])(?:bmg|\S*python -m (?:pdb -m )?bmg_sweeps) ([^#>|)]+)"
+    r"(?:^|[ (])(?:bmg|\S*python -m (?:pdb -m )?bmg_sweeps) ((?:\"[^\"]*\"|[^#>|)])+)"
 )
 
 

@@ -160,7 +160,8 @@ def _launch(
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
     data = training.resources.data
-    estimates = checking.check(plan.to_run, chosen, data, training.pack)
+    platform = "gpu" if training.resources.gpus else "cpu"
+    estimates = checking.check(plan.to_run, chosen, data, training.pack, platform)
     if num_bytes := forecast.memory_bytes(plan, estimates):
         answers.say(f"Memory of a point: about {formatting.memory(num_bytes)}")
     if training.dry_run:

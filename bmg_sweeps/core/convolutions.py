@@ -10,7 +10,9 @@ All take zeros around the image ("same" padding), strides of one, [B, H, W, C] i
 and [3, 3, C, F] kernels, and give [B, H, W, F]; they agree to rounding.
 """
 
-from collections.abc import Callable
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
 
 import chex
 import jax
@@ -20,9 +22,27 @@ Convolution = Callable[[jax.Array, jax.Array], jax.Array]
 """(images, kernel) ↦ their convolution."""
 
 
+_PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+    "platform", default=None
+)
+
+
+@contextlib.contextmanager
+def traced_for(platform: str) -> Iterator[None]:
+    """Has programs traced as for another machine's "cpu" or "gpu", and not run.
+
+    What they would need there is then known here.
+    """
+    token = _PLATFORM.set(platform)
+    try:
+        yield
+    finally:
+        _PLATFORM.reset(token)
+
+
 def is_written_out_faster() -> bool:
     """Whether derivatives of `written_out` are faster on this machine: on CPUs."""
-    return jax.default_backend() == "cpu"
+    return (_PLATFORM.get() or jax.default_backend()) == "cpu"
 
 
 def plain(images: jax.Array, kernel: jax.Array) -> jax.Array:

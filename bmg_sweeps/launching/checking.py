@@ -18,6 +18,7 @@ def check(
     chosen: Sequence[choices.Chosen] = (),
     data: str | None = None,
     pack: int | None = None,
+    platform: str = "cpu",
     lets_fail: bool = False,
 ) -> dict[tuple, int]:
     """Holds points, their trainers and sweeps to what they must be, in a child process.
@@ -30,6 +31,7 @@ def check(
         chosen: their sweeps, whose axes and columns are looked up in the trainers.
         data: folder of data sets; None is what the environment names.
         pack: how many of them are to train together; None is not said.
+        platform: "cpu" or "gpu", that they will run on: some programs differ.
         lets_fail: whether a trainer that fails in tracing is let through, so that
             a debugger can stop where it does.
 
@@ -44,6 +46,7 @@ def check(
         return {}
     stops = choices.stops_of(chosen)
     request = {
+        "platform": platform,
         "points": [(p.trainer, p.gin_text()) for p in points],
         "stops": [stops.get(p.id, {}) for p in points],
         "examples": [] if lets_fail else _examples(points, chosen),

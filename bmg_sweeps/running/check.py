@@ -16,6 +16,7 @@ from typing import Any
 import jax
 
 from bmg_sweeps import errors, formatting
+from bmg_sweeps.core import convolutions
 from bmg_sweeps.running import binding, numerics, tracing
 from bmg_sweeps.trainer import contract
 
@@ -27,7 +28,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Finds the first reason not to start, and what the points will need.
 
     Args:
-        request: `points`, pairs of trainer and gin text; `stops`, the stop rule of
+        request: `platform`, "cpu" or "gpu", that the points will run on; `points`,
+            pairs of trainer and gin text; `stops`, the stop rule of
             each; `examples`, the indices of those to be traced; `pack`, how many points
             are to train together, if the user says so; and `sweeps`, each with its
             `name`, `trainer`, `examples` as gin text, `axes` and `columns`, both pairs
@@ -41,7 +43,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     numerics.fix()
     bound: list[tuple[contract.Trainer, Any]] = []
     outlines: dict[tuple, tracing.Outline] = {}
-    problem = next(_problems(request, bound, outlines), None)
+    with convolutions.traced_for(request.get("platform", "cpu")):
+        problem = next(_problems(request, bound, outlines), None)
     traced = [(i, _structure(*bound[i])) for i in request["examples"] if i < len(bound)]
     memory = [(i, outlines[s].memory_bytes) for i, s in traced if s in outlines]
     return {"problem": problem, "memory": memory}

@@ -191,6 +191,7 @@ def test_status_as_json(run):
             "points": 7250,
             "counts": {"missing": 7250},
             "partly_trained": 0,
+            "by_other_code": 0,
             "problems": {},
         }
     ]

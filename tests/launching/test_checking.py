@@ -4,6 +4,7 @@ import dataclasses
 
 import checked_here
 import pytest
+import small_atari
 import small_two_colors
 
 from bmg_sweeps.launching import checking
@@ -129,3 +130,15 @@ def test_the_examples_of_a_sweep_are_of_its_scale():
     chosen = choices.choose("figure_14", choices.Choice(scale="lite"))
     for text in checking._names(chosen)["examples"]:
         assert "atari.channels = ()" in text
+
+
+def test_memory_is_that_of_the_device_that_points_will_run_on(monkeypatch):
+    """On CPUs convolutions are written out, which takes more of it."""
+    checked_here.patch(monkeypatch)
+    values = small_atari.PONG | {"channels": (4,), "num_blocks": 1}
+    point = resolve("atari", values)
+    of_cpu, of_gpu = (
+        checking.check([point], platform=platform)[point.structure]
+        for platform in ("cpu", "gpu")
+    )
+    assert of_gpu < 0.9 * of_cpu

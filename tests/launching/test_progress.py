@@ -71,7 +71,7 @@ def test_points_are_counted_by_where_they_stand(storage):
 def test_nothing_is_left_once_all_points_are_over(storage):
     """Also where some have failed, which will not be trained to their end."""
     shown, *_ = view(storage)
-    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    failure = manifests.Failure("failed", tries=2, type="E")
     commit(storage, POINTS[0], [50], [1], failure)
     for p in POINTS[1:]:
         commit(storage, p, [50, 100], [1, 2])
@@ -84,7 +84,7 @@ def test_nothing_is_left_once_all_points_are_over(storage):
 
 def test_a_point_that_is_tried_again_is_missing_until_it_begins(storage):
     """Its record says that it has failed, from before; then it is done after all."""
-    failure = {"kind": "failed", "type": "E", "message": "", "frames": [], "tries": 2}
+    failure = manifests.Failure("failed", tries=2, type="E")
     commit(storage, POINTS[0], [50], [1], failure)
     chosen = choices.Chosen("toy", SWEEP, POINTS, STOP)
     plan = planning.plan(storage, [chosen], retry=True)

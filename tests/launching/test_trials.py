@@ -7,8 +7,8 @@ import tempfile
 import pytest
 from ray import cloudpickle
 
-from bmg_sweeps.launching import cluster, planning, trials
-from bmg_sweeps.records import attempts, manifests, store
+from bmg_sweeps.launching import cluster, planning, temporary, trials
+from bmg_sweeps.records import attempts, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.trainer.source import Field
 
@@ -32,7 +32,7 @@ def make(points, records=None, pack=None, gpus=0.0, slots=2):
         statuses={p.id: "missing" for p in points},
         to_run=tuple(points),
         records=records,
-        code="",
+        codes={"toy": ""},
     )
     resources = cluster.Resources(gpus=gpus)
     made = trials._Launch(
@@ -41,7 +41,8 @@ def make(points, records=None, pack=None, gpus=0.0, slots=2):
         resources=resources,
         pack=pack,
         retry=False,
-        provenance={},
+        provenance={"launch": "abc"},
+        holders=leases.Watch(None),
     )
     return trials._tasks(made, points, slots)
 
@@ -168,9 +169,33 @@ def test_slots_are_counted_node_by_node(nodes, cpus, gpus, expected):
 
 def test_the_folder_of_ray_is_closed_to_others():
     """And short enough for the names of sockets."""
-    with cluster._folder() as folder:
+    with temporary.folder("bmg_ray_", cluster._short()) as folder:
         assert pathlib.Path(folder).stat().st_mode & 0o777 == 0o700
         assert len(folder) < 30 or tempfile.gettempdir() != "/tmp"
+
+
+def launch(storage):
+    """A launch that is called abc."""
+    return trials._Launch(
+        storage=storage,
+        plan=None,
+        resources=None,
+        pack=None,
+        retry=False,
+        provenance={"launch": "abc"},
+        holders=leases.Watch(storage),
+    )
+
+
+@pytest.mark.parametrize("owner", ["launch abc", "launch def"])
+def test_a_point_that_died_elsewhere_is_this_launchs_to_fail(storage, owner):
+    """Ray knows that the process is gone, before a minute of its pulse has passed."""
+    p = point(1, 0)
+    attempts.begin(storage, store.read(storage, "toy", p.id), owner)
+    task = {"trainer": "toy", "stops": {p.id: STOP}}
+    trials._fail(launch(storage), task, p.id, "no memory")
+    status = store.status(store.read(storage, "toy", p.id), STOP)
+    assert status == ("failed" if owner == "launch abc" else "running")
 
 
 @pytest.mark.parametrize("left_pack", [{}, {"left_pack": "it raised"}])
@@ -181,7 +206,7 @@ def test_a_point_that_died_alone_has_failed(storage, left_pack):
         provenance=left_pack, release=True
     )
     task = {"trainer": "toy", "stops": {p.id: STOP}}
-    trials._fail(storage, task, p.id, "no memory")
+    trials._fail(launch(storage), task, p.id, "no memory")
     record = store.read(storage, "toy", p.id)
     assert store.status(record, STOP) == "failed"
     assert record.failure.message == "no memory"
@@ -192,7 +217,7 @@ def test_points_of_a_pack_that_died_go_on_alone(storage):
     points = [point(1, seed) for seed in (0, 1)]
     task = {"trainer": "toy", "stops": {p.id: STOP for p in points}}
     for p in points:
-        trials._fail(storage, task, p.id, "no memory")
+        trials._fail(launch(storage), task, p.id, "no memory")
         record = store.read(storage, "toy", p.id)
         assert store.status(record, STOP) == "missing"
         assert record.pack_width == 1

@@ -221,6 +221,7 @@ def test_the_provenance_is_that_of_the_records(made):
     assert shown(made[-1]) == (
         ("points with a record", "6 of 6"),
         ("code revision", "abc"),
+        ("hash of the trainer's code", "–"),
         ("device", "cpu"),
         ("threads", "1"),
         ("points in a pack", "1"),
@@ -233,14 +234,22 @@ def test_the_provenance_is_that_of_the_records(made):
 
 def test_mixed_code_revisions_are_noted(complete):
     """One point was made by another commit, on another device."""
-    other = {"revision": "def+dirty", "device": "H100"}
-    record(complete, toy_point(B, 1), [8, 12], provenance=other)
-    table = report.make(load(complete))[-1]
-    assert shown(table)[1:3] == (
+    for seed, code in ((0, "c0de"), (1, "beef")):
+        other = {"revision": "def+dirty", "device": "H100", "code": code}
+        record(complete, toy_point(B, seed), [8, 12], provenance=other)
+    loaded = load(complete)
+    table = report.make(loaded)[-1]
+    assert shown(table)[1:4] == (
         ("code revision", "abc, def+dirty"),
+        ("hash of the trainer's code", "beef, c0de"),
         ("device", "H100, cpu"),
     )
-    assert table.notes == ("Code revisions are mixed.", "Devices are mixed.")
+    assert table.notes == (
+        "Code revisions are mixed.",
+        "The trainer's code is mixed.",
+        "Devices are mixed.",
+    )
+    assert report.context(loaded).endswith("by 2 versions of the trainer's code")
 
 
 def test_without_a_record_there_are_tables_still(storage):
@@ -248,7 +257,7 @@ def test_without_a_record_there_are_tables_still(storage):
     best, scores, left_out, provenance = report.make(load(storage))
     assert (best.rows, scores.rows) == ((), ())
     assert [row[-1] for row in left_out.rows] == ["seed 0: not run"] * 3
-    assert [row[1] for row in shown(provenance)] == ["0 of 6", *["–"] * 7]
+    assert [row[1] for row in shown(provenance)] == ["0 of 6", *["–"] * 8]
 
 
 @pytest.mark.parametrize(
