@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -121,9 +122,15 @@ def _evaluation(split, number):
 
 
 def folders(storage):
-    """Names the runs that are offline."""
+    """Names what the runs that are offline are of."""
     runs = pathlib.Path(storage.root, "wandb").glob("offline-run-*/run-*.wandb")
-    return sorted(path.stem.removeprefix("run-") for path in runs)
+    return sorted(key_of(path.stem.removeprefix("run-")) for path in runs)
+
+
+def key_of(run_id):
+    """What a run is of: a point's run has the identity of its storage, too."""
+    match = re.fullmatch("([0-9a-f]{12})-[0-9a-f]{6}", run_id)
+    return match[1] if match else run_id
 
 
 def contents(storage):
@@ -158,11 +165,11 @@ def wandb(*arguments):
     return done.stdout + done.stderr
 
 
-def inspect(storage, run_id):
+def inspect(storage, key):
     """Reads a run as `wandb leet inspect` does, without its 2 s of imports."""
     import wandb.util
 
-    (file,) = pathlib.Path(storage.root, "wandb").glob(f"*/run-{run_id}.wandb")
+    (file,) = pathlib.Path(storage.root, "wandb").glob(f"*/run-{key}*.wandb")
     command = [wandb.util.get_core_path(), "leet", "inspect", "--no-observability"]
     command += ["--json", "--run-file", file, file.parent.parent]
     done = subprocess.run(command, capture_output=True, check=True)

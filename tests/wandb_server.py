@@ -23,10 +23,31 @@ class Server:
             None  # A run of which the first part is received and not answered.
         )
         self.is_dead = False
+        self.deleted = set()  # Ids of runs that were; they cannot be used again.
+        self.refused = {}  # Status by the beginning of a run's id.
         self.url = None
 
-    def rows(self, run_id):
+    def ids(self, key):
+        """Lists the runs of a point, by the beginning of their ids."""
+        return [run_id for run_id in self.runs if run_id.startswith(key)]
+
+    def delete(self, key):
+        """Deletes the runs of a point, as somebody does on the page of a project."""
+        for run_id in self.ids(key):
+            self.deleted.add(run_id)
+            del self.runs[run_id]
+            self.lines.pop(run_id, None)
+
+    def status(self, operation, v):
+        """Says how an operation is answered: with 409 where an id was deleted."""
+        if operation != "UpsertBucket" or not v.get("name"):
+            return 200
+        refused = [s for key, s in self.refused.items() if v["name"].startswith(key)]
+        return 409 if v["name"] in self.deleted else (refused or [200])[0]
+
+    def rows(self, key):
         """Returns the received rows in their order, without W&B's own columns."""
+        (run_id,) = self.ids(key)
         lines = self.lines.get(run_id, {})
         assert sorted(lines) == list(range(len(lines)))
         rows = [json.loads(lines[i]) for i in range(len(lines))]
@@ -36,7 +57,7 @@ class Server:
         """Receives a part of a run's files."""
         history = sent.get("files", {}).get("wandb-history.jsonl")
         if history:
-            self.is_dead = run_id == self.dies_with
+            self.is_dead = bool(self.dies_with) and run_id.startswith(self.dies_with)
             lines = self.lines.setdefault(run_id, {})
             if history["offset"] == 0:
                 lines.clear()
@@ -123,6 +144,11 @@ def running():
                 self._reply({})
             else:
                 operation = re.search(r"(?:query|mutation)\s+(\w+)", sent["query"])[1]
+                status = server.status(operation, sent.get("variables"))
+                if status != 200:
+                    message = "run was previously created and deleted; try a new run id"
+                    self._reply({"errors": [{"message": message}]}, status)
+                    return
                 data = server.answer(operation, sent.get("variables"))
                 self._reply({"data": data})
 
@@ -131,12 +157,12 @@ def running():
             is_packed = self.headers.get("Content-Encoding") == "gzip"
             return gzip.decompress(data) if is_packed else data
 
-        def _reply(self, value):
+        def _reply(self, value, status=200):
             if server.is_dead:
                 self.close_connection = True
                 return  # Without an answer, as when the network is gone.
             data = json.dumps(value).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

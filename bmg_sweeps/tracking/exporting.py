@@ -1,5 +1,6 @@
 """Exports what has changed of some sweeps, and says in one line what came of it."""
 
+import collections
 import pathlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,6 @@ from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, runs, session, sweeps
 from bmg_sweeps.tracking.runs import Run
 
-TRIES = 3  # Runs in a row that may fail before the others are not tried.
 PATIENCE_SECONDS = 90.0  # With another process that exports; a lost one takes 60.
 
 _Outcome = Mapping[str, Any] | Exception
@@ -120,7 +120,7 @@ def write(
     prolong: Callable[[], None],
     tell: Callable[[], None],
 ) -> list[_Outcome]:
-    """Exports one run after the other, until too many in a row fail.
+    """Exports one run after the other; what fails of one does not end the others.
 
     Args:
         made: the runs.
@@ -130,7 +130,8 @@ def write(
         tell: is called after each run.
 
     Returns:
-        What is remembered of each run, or why it failed; shorter where it gave up.
+        What is remembered of each run, or why it failed; shorter where the server is
+        lost.
     """
     asked, mode = modes
     outcomes: list[_Outcome] = []
@@ -146,9 +147,6 @@ def write(
                 return [*outcomes, outcome]
         outcomes.append(outcome)
         tell()
-        last = outcomes[-TRIES:]
-        if len(last) == TRIES and all(isinstance(one, Exception) for one in last):
-            break
     return outcomes
 
 
@@ -183,9 +181,11 @@ def _closing_line(storage, number: int, outcomes: Sequence[_Outcome]) -> str:
         folder = _as_typed(memory.folder(storage))
         count = formatting.counted(len(made) - len(online), "offline run")
         parts.append(f"{count}; upload with: (cd {folder} && wandb sync .)")
-    if problems:
-        count = formatting.counted(number - len(outcomes) + len(problems), "run")
-        parts.append(f"{count} not exported ({errors.described(problems[0])})")
+    kinds = collections.Counter(errors.described(problem) for problem in problems)
+    for kind, times in kinds.items():
+        left = number - len(outcomes) if kind == errors.described(problems[-1]) else 0
+        count = formatting.counted(times + left, "run")
+        parts.append(f"{count} not exported ({kind})")
     return "W&B: " + ("; ".join(parts) or "no point has rows yet.")
 
 

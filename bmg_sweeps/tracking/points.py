@@ -80,6 +80,13 @@ def tags_of(one: Chosen) -> tuple[str, str]:
     return stem(one), f"{stem(one)}-{one.choice.scale}"
 
 
+def _run_id(storage: files.Storage, point: Point, known: Mapping[str, Any]) -> str:
+    """Names the run of a point in a storage; older code named it by the point alone."""
+    if known:
+        return known.get("id", point.id)
+    return f"{point.id}-{memory.identity(storage)[:6]}"
+
+
 def _describe(storage, point, record, uses) -> Run:
     """The first sweep that uses a point decides on its name, notes, method and axis."""
     first, sweep = uses[0], uses[0].sweep
@@ -95,7 +102,8 @@ def _describe(storage, point, record, uses) -> Run:
     hashes = [table and table.sha256 for table in written]
     words = ["run", shown_name(first), "--point", point.id, *first.choice.arguments()]
     return Run(
-        id=point.id,
+        key=point.id,
+        id=_run_id(storage, point, known),
         group=configuration.id,
         job_type=point.trainer,
         name=f"{grid.name(sweep, configuration.values)} {over}"[:128],

@@ -31,7 +31,8 @@ class Content:
 class Run:
     """What W&B is told of a run, but for what is in it."""
 
-    id: str
+    key: str  # What it is of, by which it is remembered.
+    id: str  # W&B's.
     group: str
     job_type: str
     name: str
@@ -77,10 +78,11 @@ def export(storage: files.Storage, run: Run, mode: str) -> Mapping[str, Any]:
     starts = _rows_online(run, content) if mode == "online" else {}
     if mode == "online":
         # Whatever happens from here on, the next export must not trust what is there.
-        memory.remember(storage, run.id, dict(run.remembered) | {"digest": None})
+        doubted = {"digest": None, "id": run.id}
+        memory.remember(storage, run.key, dict(run.remembered) | doubted)
     kept = run.remembered.get("folder")
     try:
-        made = _write(run, content, starts, mode, memory.folder(storage))
+        made = _written(run, content, starts, mode, memory.folder(storage))
         kept = made.get("folder")
     finally:
         memory.remove_folders(storage, run.id, kept)
@@ -89,7 +91,7 @@ def export(storage: files.Storage, run: Run, mode: str) -> Mapping[str, Any]:
         axis: {"number": len(rows[axis]), "digest": memory.digest(rows)}
         for axis, rows in content.rows.items()
     }
-    memory.remember(storage, run.id, made)
+    memory.remember(storage, run.key, made)
     return made
 
 
@@ -122,6 +124,30 @@ def _rows_online(run: Run, content: Content) -> dict[str, int]:
         if memory.digest(first) != before["digest"]:
             return {}
     return {axis: before["number"] for axis, before in known.items()}
+
+
+def _written(run: Run, content, starts, mode, parent) -> dict[str, Any]:
+    """Writes a W&B run; where W&B refuses its id, under the next one.
+
+    An id that was deleted there cannot be used again. W&B's client does not say so: it
+    tries until its time is over.
+    """
+    try:
+        return _write(run, content, starts, mode, parent) | {"id": run.id}
+    except Exception as error:
+        if mode != "online" or not session.is_reachable():
+            raise
+        again = dataclasses.replace(run, id=_next_id(run.id))
+        try:
+            return _write(again, content, {}, mode, parent) | {"id": again.id}
+        except Exception:
+            raise error from None
+
+
+def _next_id(run_id: str) -> str:
+    """Names the next generation of a run: abc, abc-g2, abc-g3."""
+    match = re.fullmatch(r"(.*)-g(\d+)", run_id)
+    return f"{match[1]}-g{int(match[2]) + 1}" if match else f"{run_id}-g2"
 
 
 def _write(run: Run, content, starts, mode, parent) -> dict[str, Any]:

@@ -50,9 +50,11 @@ def describe(
     name, config = points.stem(chosen), _declaration(chosen, budgets)
     notes = _notes(chosen)
     id_ = run_id(storage, chosen)
+    known = memory.remembered(storage, id_)
     counts = {f"points/{s}": statuses.count(s) for s in sorted(set(statuses))}
     return Run(
-        id=id_,
+        key=id_,
+        id=known.get("id", id_),
         group=name,
         job_type=JOB_TYPE,
         name=f"{chosen.sweep.title} ({chosen.choice.scale})"[:128],
@@ -64,7 +66,7 @@ def describe(
         digest=memory.digest(
             [[_shown(r) for r in own], counts, config, notes, names(chosen).tables]
         ),
-        remembered=memory.remembered(storage, id_),
+        remembered=known,
         load=functools.partial(_load, storage, chosen, counts),
     )
 

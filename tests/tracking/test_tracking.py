@@ -23,7 +23,7 @@ import tracked
 from bmg_sweeps import __main__, paths, tracking
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import grid
-from bmg_sweeps.tracking import exporting, session
+from bmg_sweeps.tracking import memory, session
 
 export = functools.partial(tracking.export, with_sweeps=False)
 
@@ -106,7 +106,8 @@ def test_a_run_is_described_by_its_point(exported):
     assert config.pop("method") == "fixed"
     assert config.pop("configuration") == point.configuration().id
     assert config == json.loads(json.dumps(point.values))
-    assert run["run_id"] == point.id
+    identity = memory.identity(exported.storage)
+    assert run["run_id"] == f"{point.id}-{identity[:6]}"
     assert run["run_group"] == point.configuration().id
     assert run["job_type"] == "two_colors_actor_critic"
     assert run["tags"] == ["figure_2", "figure_2-smoke"]
@@ -163,8 +164,9 @@ def test_nothing_of_the_machine_is_in_the_files(exported):
     assert kinds == expected
     names = {path.name for path in folder.rglob("*") if path.is_file()}
     ids = [point.id for point in exported.points]
-    runs = {f"run-{i}.wandb" for i in ids} | {f"{i}.json" for i in ids}
-    assert names == runs | {"manifest-0001.json"}  # Of the lease.
+    suffix = memory.identity(exported.storage)[:6]
+    runs = {f"run-{i}-{suffix}.wandb" for i in ids} | {f"{i}.json" for i in ids}
+    assert names == runs | {"manifest-0001.json", "identity"}  # Of the lease.
 
 
 def test_nothing_is_written_outside_the_storage(exported):
@@ -186,7 +188,7 @@ def test_the_closing_line_has_the_command_that_uploads(exported):
 
 def test_wandb_leet_inspect_reads_the_same(exported):
     point = exported.points[0]
-    (folder,) = pathlib.Path(exported.storage.root, "wandb").glob(f"*-{point.id}")
+    (folder,) = pathlib.Path(exported.storage.root, "wandb").glob(f"*-{point.id}-*")
     lines = tracked.wandb("leet", "inspect", str(folder), "--json").splitlines()
     assert [json.loads(line) for line in lines] == exported.runs[point.id]
 
@@ -261,16 +263,19 @@ def test_without_rows_nothing_is_written(storage, chosen):
     assert "no point has rows" in export(storage, [chosen], "offline").line
     tracked.commit(storage, chosen.points[0], 0)
     assert "no point has rows" in export(storage, [chosen], "offline").line
-    assert not tracked.contents(storage)
+    assert {path.name for path in tracked.contents(storage)} <= {"identity"}
 
 
 def test_trouble_of_wandb_is_a_closing_line(storage, chosen, monkeypatch):
+    """Counted by its kind; what fails of one run does not end the others."""
     import wandb
 
     tries = []
 
     def init(**_):
         tries.append(None)
+        if len(tries) == 2:
+            raise wandb.errors.UsageError("another kind")
         raise wandb.errors.CommError("the first line\nthe second")
 
     for point in chosen.points:
@@ -279,8 +284,11 @@ def test_trouble_of_wandb_is_a_closing_line(storage, chosen, monkeypatch):
     before = dict(os.environ)
     line = export(storage, [chosen], "offline").line
     number = len(chosen.points)
-    assert line == f"W&B: {number} runs not exported (CommError: the first line)"
-    assert len(tries) == exporting.TRIES < number
+    assert line == (
+        f"W&B: {number - 1} runs not exported (CommError: the first line); 1 run not "
+        f"exported (UsageError: another kind)"
+    )
+    assert len(tries) == number
     assert dict(os.environ) == before
     monkeypatch.setattr(wandb, "setup", init)
     line = export(storage, [chosen], "offline").line
@@ -444,7 +452,8 @@ def test_other_storages_keep_offline_runs_in_the_users_cache(chosen):
     line = export(storage, [chosen], "offline").line
     (folder,) = pathlib.Path.home().glob(".cache/bmg_sweeps/*/wandb")
     assert str(folder) in line
-    assert [p.name for p in folder.glob("*/*")] == [f"run-{point.id}.wandb"]
+    run_id = f"{point.id}-{memory.identity(storage)[:6]}"
+    assert [p.name for p in folder.glob("*/*")] == [f"run-{run_id}.wandb"]
     assert storage.sizes("wandb", "exported").keys() == {f"{point.id}.json"}
 
 

@@ -69,6 +69,69 @@ def test_a_run_that_was_deleted_there_is_made_whole(storage, chosen, server):
     assert _axis(server.rows(point.id), "env_steps") == tracked.steps(8)
 
 
+@pytest.mark.parametrize("number", [5, 8], ids=["same rows", "more rows"])
+def test_a_run_that_was_deleted_for_good_gets_another_id(
+    storage, chosen, server, monkeypatch, number
+):
+    """The server refuses its id from then on; the next export knows the new one."""
+    monkeypatch.setitem(session._SETTINGS, "init_timeout", 2.0)
+    first, second = chosen.points[:2]
+    for p in (first, second):
+        tracked.commit(storage, p, 5)
+    tracking.export(storage, [chosen], "online", with_sweeps=False)
+    (before,) = server.ids(first.id)
+    server.delete(first.id)
+    for p in (first, second):
+        tracked.commit(storage, p, number, gain=2.0)
+    exported = tracking.export(storage, [chosen], "online", with_sweeps=False)
+    assert exported.line.startswith("W&B: 2 online runs at ")
+    assert server.ids(first.id) == [f"{before}-g2"]
+    assert _axis(server.rows(first.id), "env_steps") == tracked.steps(number)
+    began = time.monotonic()
+    tracked.commit(storage, first, 9, gain=2.0)
+    tracking.export(storage, [chosen], "online", with_sweeps=False)
+    assert time.monotonic() - began < 2.0
+    assert _axis(server.rows(first.id), "env_steps") == tracked.steps(9)
+
+
+def test_runs_that_are_refused_do_not_end_the_others(
+    storage, chosen, server, monkeypatch
+):
+    """Three in a row ended them all; each is told, and is tried again next time."""
+    monkeypatch.setitem(session._SETTINGS, "init_timeout", 1.0)
+    *refused, last = chosen.points[:4]
+    for p in (*refused, last):
+        tracked.commit(storage, p, 5)
+    server.refused = {p.id: 400 for p in refused}
+    line = tracking.export(storage, [chosen], "online", with_sweeps=False).line
+    assert line.startswith("W&B: 1 online run at ")
+    assert "; 3 runs not exported (" in line
+    assert _axis(server.rows(last.id), "env_steps") == tracked.steps(5)
+    server.refused = {}
+    line = tracking.export(storage, [chosen], "online", with_sweeps=False).line
+    assert line.startswith("W&B: 4 online runs at ")
+
+
+def test_two_storages_of_a_project_keep_to_their_own_runs(chosen, server, tmp_path):
+    point = chosen.points[0]
+    for name, number in (("one", 5), ("two", 8)):
+        storage = files.open_storage(str(tmp_path / name))
+        tracked.commit(storage, point, number)
+        tracking.export(storage, [chosen], "online", with_sweeps=False)
+    lengths = [len(server.lines[run_id]) for run_id in server.ids(point.id)]
+    assert sorted(lengths) == [5, 8]
+
+
+def test_a_run_that_earlier_code_has_made_keeps_its_id(storage, chosen, server):
+    """It was named by its point alone, and nothing of its id was remembered."""
+    point = chosen.points[0]
+    tracked.commit(storage, point, 5)
+    made = {"mode": "online", "digest": "other", "rows": {}, "tags": []}
+    memory.remember(storage, point.id, made)
+    tracking.export(storage, [chosen], "online", with_sweeps=False)
+    assert server.ids(point.id) == [point.id]
+
+
 def test_a_sweeps_run_has_its_tables_and_artifact(storage, chosen, server):
     for p in chosen.points[:2]:
         tracked.commit(storage, p, 40)
