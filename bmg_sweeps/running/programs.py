@@ -16,6 +16,7 @@ import numpy as np
 from bmg_sweeps.trainer import contract
 
 MAX_MEMORY_SHARE = 0.8  # A pack plans to fill at most this share of a device.
+MAX_PROGRAMS = 4  # Structures whose programs a process keeps; trials come by structure.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Programs:
     num_bytes: int  # Device memory that `train` needs, as the compiler counts it.
 
 
-_COMPILED: dict[Any, Programs] = {}
+_COMPILED: dict[Any, Programs] = {}  # The one that was used last is last.
 
 
 def compiled(
@@ -54,7 +55,11 @@ def compiled(
     shapes = [(leaf.shape, leaf.dtype) for leaf in leaves]
     name = (trainer.name, width, jax.tree.structure(configs[0]), str(shapes))
     if name in _COMPILED:
+        _COMPILED[name] = _COMPILED.pop(name)  # It is the last to go now.
         return _COMPILED[name], None
+    while len(_COMPILED) >= MAX_PROGRAMS:
+        del _COMPILED[next(iter(_COMPILED))]
+        jax.clear_caches()  # What was traced for it is tens of megabytes, too.
     began = time.perf_counter()
     _COMPILED[name] = _compile(trainer, configs, source)
     return _COMPILED[name], time.perf_counter() - began

@@ -271,6 +271,21 @@ def test_a_retry_of_other_points_loses_no_checkpoint_that_does_not_fit(storage):
     assert run(storage, "b", retry=True) == "done"
 
 
+def test_a_process_keeps_few_programs(storage, monkeypatch):
+    """Of hundreds of structures all would not fit; the one used last goes last."""
+    monkeypatch.setattr(programs, "_COMPILED", {})
+    monkeypatch.setattr(programs, "MAX_PROGRAMS", 2)
+    kept, compilations = [], []
+    for i, width in enumerate((1, 2, 1, 3, 1, 2)):
+        assert run(storage, declare(storage, f"p{i}", width=width)) == "done"
+        kept.append(len(programs._COMPILED))
+        provenance = store.read(storage, "toy_trainer", f"p{i}").provenance
+        compilations.append(provenance.compilations)
+    assert kept == [1, 2, 2, 2, 2, 2]
+    assert compilations == [1, 1, 0, 1, 0, 1]
+    assert_same(outcome(storage, "p0"), outcome(storage, "p4"))
+
+
 FLAG = "--xla_cpu_enable_fast_math=true"
 
 
