@@ -10,6 +10,7 @@ import logging
 import os
 import pathlib
 import secrets
+import signal
 import socket
 import uuid
 from collections.abc import Iterator, Mapping
@@ -67,6 +68,8 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     with temporary.folder("bmg_ray_", _short()) as folder:
         sent = os.path.join(folder, "sent")
         sending.copy(pathlib.Path(sent))
+        # What Ray starts inherits this: a terminal that closes asks the driver only.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         try:
             ray.init(
                 address=resources.address or "local",
@@ -85,6 +88,8 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 f"--address {resources.address}: expected a running Ray cluster "
                 f"({reason})"
             ) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             yield ray, _checked_slots(ray, resources, storage)
         finally:

@@ -11,6 +11,8 @@ import dataclasses
 import os
 import pathlib
 import signal
+import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -328,6 +330,22 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
     return [], points
 
 
+def _interrupt_without_ray() -> None:
+    """Interrupts this process if the Ray that it has started is gone.
+
+    A signal to a whole process group, as `timeout` and Slurm send it, ends Ray, too.
+    Tune needs a minute to notice that no trial will commit any more.
+    """
+    while (ray := sys.modules.get("ray")) and ray.is_initialized():
+        node = ray._private.worker._global_node
+        if node is None:
+            return  # A cluster's, which other machines keep.
+        if any(node.dead_processes()):
+            os.kill(os.getpid(), signal.SIGINT)
+            return
+        time.sleep(_POLL_SECONDS)
+
+
 @contextlib.contextmanager
 def _stop_on_signal(launch: _Launch) -> Iterator[None]:
     """Turns Ctrl-C, SIGTERM and SIGHUP into a request that trials commit and end."""
@@ -338,6 +356,7 @@ def _stop_on_signal(launch: _Launch) -> Iterator[None]:
         if launch.is_stopped:
             raise KeyboardInterrupt  # Asked twice, it does not wait for commits.
         _STOPPED.add(launch.provenance["launch"])
+        threading.Thread(target=_interrupt_without_ray, daemon=True).start()
         launch.storage.replace(b"", flag)
 
     signums = [signal.SIGINT, signal.SIGTERM]

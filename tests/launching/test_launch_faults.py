@@ -7,6 +7,7 @@ those of a launch in peace.
 
 import collections
 import contextlib
+import os
 import pathlib
 import random
 import re
@@ -123,7 +124,19 @@ def terminate(process):
     process.send_signal(signal.SIGTERM)
 
 
+def terminate_the_group(process):
+    """As `timeout` and Slurm do: Ray gets it, too."""
+    os.killpg(process.pid, signal.SIGTERM)
+
+
+def hang_up(process):
+    """As a terminal that closes does."""
+    os.killpg(process.pid, signal.SIGHUP)
+
+
 KINDS = {
+    "SIGTERM to the process group": terminate_the_group,
+    "SIGHUP to the process group": hang_up,
     "kill -9 of the driver": kill_driver,
     "kill -9 of all of Ray": kill_all_of_ray,
     "SIGTERM": terminate,
@@ -137,18 +150,37 @@ def test_launches_that_are_killed_end_as_if_in_peace(checkout, undisturbed, seed
     storage, kinds = f"killed-{seed}", list(KINDS)
     generator.shuffle(kinds)
     for kind in kinds:
-        process = toy_checkout.popen(checkout, *launch(storage))
+        process = toy_checkout.popen(checkout, *launch(storage), start_new_session=True)
         wait_for_training(checkout, storage, process)
         time.sleep(generator.uniform(0, 2))
         assert process.poll() is None, process.stdout.read()
         KINDS[kind](process)
         TALLY[kind] += 1
+        began = time.monotonic()
         output, _ = process.communicate(timeout=200)
-        if kind == "SIGTERM":
+        if kind.startswith("SIG"):
             assert "the same command goes on from here" in output
+            assert time.monotonic() - began < 45, kind
     status, output = toy_checkout.run(checkout, *launch(storage))
     assert status == 0, output
     assert_undisturbed(records(checkout, storage), undisturbed)
+
+
+def test_points_of_a_lost_machine_are_taken_over(checkout, undisturbed, monkeypatch):
+    """The other one finds no lock of it, and waits until its pulse stands still."""
+    elsewhere = checkout.parent / "elsewhere"
+    elsewhere.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setenv("TMPDIR", str(elsewhere))
+        process = toy_checkout.popen(checkout, *launch("machines"))
+        wait_for_training(checkout, "machines", process)
+        kill_all_of_ray(process)
+        process.communicate(timeout=60)
+    TALLY["a machine is lost"] += 1
+    status, output = toy_checkout.run(checkout, *launch("machines"))
+    assert status == 0, output
+    assert "this launch waits for them" in output
+    assert_undisturbed(records(checkout, "machines"), undisturbed)
 
 
 @pytest.mark.parametrize("seed", range(2))
