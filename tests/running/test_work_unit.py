@@ -59,8 +59,9 @@ def test_a_field_that_is_not_bound_is_not_the_last_points(storage):
     assert "rate" in store.read(storage, "toy_trainer", "b").failure.message
 
 
-def test_a_point_of_a_known_structure_compiles_nothing(storage):
+def test_a_point_of_a_known_structure_compiles_nothing(storage, monkeypatch):
     """By JAX's own count, from the second point of a structure on."""
+    monkeypatch.setattr(programs, "_COMPILED", {})  # Those of other tests may go.
     compilations = []
 
     def listen(event, duration, **_):
