@@ -80,7 +80,9 @@ def test_every_sweep_is_in_the_readmes_table_with_its_status():
     )
     assert sorted(name for name, _ in rows) == sorted(loading.sweep_names())
     for _, status in rows:
-        assert re.match(r"(reproduced|partly|not supported|not run|\[results\])", status)
+        assert re.match(
+            r"(reproduced|partly|not supported|not run|\[results\])", status
+        )
 
 
 def test_every_page_of_docs_is_linked_from_the_readme():

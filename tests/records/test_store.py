@@ -802,3 +802,39 @@ def test_a_creation_that_is_repeated_finds_its_own_object(storage):
     storage.create(b"mine", "object")
     with pytest.raises(FileExistsError):
         storage.create(b"other", "object")
+
+
+def nulled(value, place=()):
+    """Yields a manifest's fields with null in the place of each of them, one by one."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in items:
+        yield (*place, key)
+        if isinstance(one, dict | list):
+            yield from nulled(one, (*place, key))
+
+
+def test_a_null_in_the_place_of_any_field_is_damage_or_nothing(storage):
+    """Whichever it is, all that reads a record does, and no command ends by it."""
+    failure = manifests.Failure("failed", 1, "E", "no", frames=("a",))
+    noted = {"devices": ["cpu"], "codes": ["c"], "packages": {"jax": "1"}, "x": [1]}
+    commit(begin(storage), provenance=noted)
+    path = the(storage, "manifest-*")
+    written = json.loads(path.read_text())
+    del written["check"]
+    written["failure"] = manifests.as_dict(manifests.Manifest(failure=failure))[
+        "failure"
+    ]
+    for place in nulled(written):
+        fields = json.loads(json.dumps(written))
+        inner = fields
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = None
+        path.write_text(json.dumps(fields))
+        record = store.verify(storage, store.read(storage, *KEY), store.PARTS)
+        assert store.status(record, STOP) in ("missing", "running"), place
+        assert record.damage or store.rows(storage, record) in (ROWS, {}), place
+        _ = (record.codes, record.devices, record.revisions, record.pack_width)
+        manifests.as_dict(record.manifest)
+        if record.failure is not None:
+            store.reason(record.failure)
