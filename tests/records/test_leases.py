@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -218,7 +219,10 @@ def test_a_machine_without_locks_is_watched(storage, monkeypatch, patient):
     assert alive(storage) == []
 
 
-def test_a_process_has_one_pulse_while_it_holds_anything(storage):
+def test_a_process_has_one_pulse_while_it_holds_anything(
+    storage, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # Without others' locks.
     before = locks()
     first = attempts.begin(storage, read(storage))
     second = attempts.begin(storage, store.read(storage, "trainer", "b"))
