@@ -64,8 +64,8 @@ def elsewhere(tmp_path):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """A watch that takes half a second."""
-    monkeypatch.setattr(leases, "LOST_SECONDS", 0.5)
+    """A watch that takes two seconds, which a busy machine does not steal from a beat."""
+    monkeypatch.setattr(leases, "LOST_SECONDS", 2.0)
 
 
 def read(storage):
@@ -107,14 +107,14 @@ def test_a_holder_that_is_stopped_on_this_machine_lives(storage, patient):
     """Its pulse stands still, and the kernel knows better."""
     with holder(storage) as process:
         process.send_signal(signal.SIGSTOP)
-        assert set(watched(storage, 1.0)[1]) == {"lives"}
+        assert set(watched(storage, 2.5)[1]) == {"lives"}
         assert read(storage).is_leased()
 
 
 def test_a_holder_elsewhere_lives_as_long_as_its_pulse(storage, patient, elsewhere):
     """However long it commits nothing; it was lost where a lease ended by time."""
     with holder(storage, **elsewhere) as process:
-        holders, seen = watched(storage, 1.5)
+        holders, seen = watched(storage, 3.0)
         assert "lives" in seen
         assert "lost" not in seen
         with pytest.raises(attempts.Busy):
@@ -171,7 +171,7 @@ def test_the_clocks_of_machines_do_not_matter(storage, monkeypatch, patient, els
     with holder(storage, **elsewhere):
         for seconds in (0.0, 4e9):
             monkeypatch.setattr(time, "time", lambda seconds=seconds: seconds)
-            assert "lost" not in watched(storage, 0.8)[1]
+            assert "lost" not in watched(storage, 2.5)[1]
             assert read(storage).is_leased()
 
 
@@ -214,7 +214,7 @@ def test_a_machine_without_locks_is_watched(storage, monkeypatch, patient):
     monkeypatch.setattr(leases.fcntl, "flock", flock)
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.05)
     attempt = attempts.begin(storage, read(storage))
-    assert set(watched(storage, 1.0)[1]) == {"unknown", "lives"}
+    assert set(watched(storage, 2.5)[1]) == {"unknown", "lives"}
     attempt.commit(release=True)
     assert alive(storage) == []
 
