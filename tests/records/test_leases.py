@@ -64,7 +64,7 @@ def elsewhere(tmp_path):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """A watch that takes two seconds, which a busy machine does not steal from a beat."""
+    """A watch that takes two seconds: a busy machine holds up no beat so long."""
     monkeypatch.setattr(leases, "LOST_SECONDS", 2.0)
 
 
