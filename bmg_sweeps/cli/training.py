@@ -95,17 +95,18 @@ def run(
 
 def _watch(storage: files.Storage, point) -> leases.Watch:
     """Watches who holds a point, until the holder is seen to live or is lost."""
-    holders, seconds = leases.Watch(storage), leases.LOST_SECONDS
-    record = store.read(storage, point.trainer, point.id)
-    if record.is_leased() and holders.look(record.manifest.lease) == "unknown":
-        owner = errors.one_line(record.owner)
-        answers.say(
-            f"It is held by {owner}; looking for {seconds:.0f} s if that lives."
-        )
-    while record.is_leased() and holders.look(record.manifest.lease) == "unknown":
-        time.sleep(1.0)
+    holders, has_told = leases.Watch(storage), False
+    while True:
         record = store.read(storage, point.trainer, point.id)
-    return holders
+        if not record.is_leased() or holders.look(record.manifest.lease) != "unknown":
+            return holders
+        if not has_told:
+            owner, seconds = errors.one_line(record.owner), leases.LOST_SECONDS
+            answers.say(
+                f"It is held by {owner}; looking for {seconds:.0f} s if that lives."
+            )
+        has_told = True
+        time.sleep(1.0)
 
 
 @options.command

@@ -5,12 +5,13 @@ deletes the folders of its user that nobody holds.
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterator
+
+from bmg_sweeps.records import locks
 
 _HELD = ".held"
 
@@ -33,19 +34,19 @@ def folder(prefix: str, parent: str | None = None) -> Iterator[str]:
     made = tempfile.TemporaryDirectory(
         prefix=prefix, dir=parent, ignore_cleanup_errors=True
     )
-    with made as path, open(os.path.join(path, _HELD), "w") as file:
-        with contextlib.suppress(OSError):  # Some file systems have no locks.
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield path
+    with made as path:
+        lock = locks.hold(pathlib.Path(path, _HELD))
+        try:
+            yield path
+        finally:
+            if lock is not None:
+                os.close(lock)
 
 
 def _is_left(path: pathlib.Path) -> bool:
     """Whether a folder is this user's, was held once, and is held no more."""
     try:
-        if path.stat().st_uid != os.getuid():
-            return False
-        with open(path / _HELD) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
+        is_ours = path.stat().st_uid == os.getuid()
     except OSError:
         return False
+    return is_ours and locks.is_held(path / _HELD) is False

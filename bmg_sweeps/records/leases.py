@@ -16,7 +16,6 @@ A holder that was taken for lost and comes back does no harm: see `attempts`.
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import threading
@@ -25,7 +24,7 @@ import uuid
 from typing import Literal
 
 from bmg_sweeps import paths
-from bmg_sweeps.records import files, manifests
+from bmg_sweeps.records import files, locks, manifests
 
 BEAT_SECONDS = 10.0
 LOST_SECONDS = 60.0  # Six beats; a storage that refuses for a while costs some.
@@ -165,31 +164,12 @@ def _locked(name: str) -> int | None:
     path = _lock_path(name)
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        except OSError:
-            os.close(file)
-            path.unlink()
-    return None
+    return locks.hold(path)
 
 
 def _is_locked(name: str) -> bool | None:
     """Whether a process of this machine holds the lock; None where there is none."""
-    try:
-        file = os.open(_lock_path(name or "-"), os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    finally:
-        os.close(file)
+    return locks.is_held(_lock_path(name)) if name else None
 
 
 def _lock_path(name: str) -> pathlib.Path:

@@ -81,9 +81,8 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
     forgiven: set[str] = set()  # Tried once more, as `task.retry` says.
     while True:
         keys = [(task.trainer, i) for i in waiting]
-        todo = []
+        todo, code = [], task.launch.get("code")
         for i, record in store.scan(storage, keys, verify=True).items():
-            code = task.launch.get("code")
             status = store.status(record, task.stops[i], code, task.lost)
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven

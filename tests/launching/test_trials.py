@@ -23,6 +23,19 @@ def point(steps, seed):
     return Point("toy", {"steps": steps, "seed": seed}, FIELDS)
 
 
+def launch(storage, plan=None, resources=None, pack=None):
+    """A launch that is called abc."""
+    return trials._Launch(
+        storage=storage,
+        plan=plan,
+        resources=resources,
+        pack=pack,
+        retry=False,
+        provenance={"launch": "abc"},
+        holders=leases.Watch(storage),
+    )
+
+
 def make(points, records=None, pack=None, gpus=0.0, slots=2):
     """The trials of some points, by the seeds in each."""
     records = {p.id: store.Record("toy", p.id) for p in points} | (records or {})
@@ -35,15 +48,7 @@ def make(points, records=None, pack=None, gpus=0.0, slots=2):
         codes={"toy": ""},
     )
     resources = cluster.Resources(gpus=gpus)
-    made = trials._Launch(
-        storage=None,
-        plan=plan,
-        resources=resources,
-        pack=pack,
-        retry=False,
-        provenance={"launch": "abc"},
-        holders=leases.Watch(None),
-    )
+    made = launch(None, plan=plan, resources=resources, pack=pack)
     return trials._tasks(made, points, slots)
 
 
@@ -172,19 +177,6 @@ def test_the_folder_of_ray_is_closed_to_others():
     with temporary.folder("bmg_ray_", cluster._short()) as folder:
         assert pathlib.Path(folder).stat().st_mode & 0o777 == 0o700
         assert len(folder) < 30 or tempfile.gettempdir() != "/tmp"
-
-
-def launch(storage):
-    """A launch that is called abc."""
-    return trials._Launch(
-        storage=storage,
-        plan=None,
-        resources=None,
-        pack=None,
-        retry=False,
-        provenance={"launch": "abc"},
-        holders=leases.Watch(storage),
-    )
 
 
 @pytest.mark.parametrize("owner", ["launch abc", "launch def"])

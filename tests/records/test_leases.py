@@ -15,7 +15,7 @@ import time
 import pytest
 
 from bmg_sweeps import paths
-from bmg_sweeps.records import attempts, files, leases, manifests, store
+from bmg_sweeps.records import attempts, files, leases, locks, manifests, store
 
 KEY = ("trainer", "0123456789ab")
 HOLD = """
@@ -86,7 +86,7 @@ def alive(storage):
     return sorted(storage.sizes(".alive"))
 
 
-def locks():
+def held():
     return {path.name for path in (paths.own_temporary() / "held").glob("*")}
 
 
@@ -100,7 +100,7 @@ def test_a_killed_holder_of_this_machine_is_gone_at_once(storage):
     assert not read(storage).is_leased()
     attempts.begin(storage, read(storage)).commit(release=True)
     assert alive(storage) == []
-    assert lease.pulse not in locks()
+    assert lease.pulse not in held()
 
 
 def test_a_holder_that_is_stopped_on_this_machine_lives(storage, patient):
@@ -211,7 +211,7 @@ def test_a_machine_without_locks_is_watched(storage, monkeypatch, patient):
     def flock(*_):
         raise OSError("no locks available")
 
-    monkeypatch.setattr(leases.fcntl, "flock", flock)
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.05)
     attempt = attempts.begin(storage, read(storage))
     assert set(watched(storage, 2.5)[1]) == {"unknown", "lives"}
@@ -223,15 +223,15 @@ def test_a_process_has_one_pulse_while_it_holds_anything(
     storage, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # Without others' locks.
-    before = locks()
+    before = held()
     first = attempts.begin(storage, read(storage))
     second = attempts.begin(storage, store.read(storage, "trainer", "b"))
-    assert len(alive(storage)) == len(locks() - before) == 1
+    assert len(alive(storage)) == len(held() - before) == 1
     first.commit(release=True)
     assert len(alive(storage)) == 1
     second.abandon()
     assert alive(storage) == []
-    assert locks() == before
+    assert held() == before
 
 
 @pytest.mark.parametrize("pulse", ["../../secret", "A" * 32, "0" * 31])
