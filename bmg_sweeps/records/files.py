@@ -238,6 +238,9 @@ def open_storage(uri: str) -> Storage:
 def check_writable(storage: Storage) -> None:
     """Writes an object as records are written, and deletes it.
 
+    Deletes, too, what killed processes left half-written beside the points; what lies
+    among a point's own objects goes when it is trained next.
+
     Records rest on two things, which are tried and not believed: an object that exists
     is not created again, and one that is replaced is read as it was written last. An
     object storage that ignores `If-None-Match`, for one, lets two processes have the
@@ -258,6 +261,10 @@ def check_writable(storage: Storage) -> None:
         if (found := storage.read(probe)) != b"first":
             raise _unfaithful(storage, b"first", found)
         storage.replace(b"third", probe)
+        if storage.is_local:
+            storage.remove_temporaries()
+            for folder in storage.folders():
+                storage.remove_temporaries(folder)
         if (found := storage.read(probe)) != b"third":
             raise _unfaithful(storage, b"third", found)
     finally:

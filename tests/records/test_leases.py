@@ -83,7 +83,8 @@ def watched(storage, seconds=2.0):
 
 
 def alive(storage):
-    return sorted(storage.sizes(".alive"))
+    """The pulses; a process that is killed while it beats leaves half of one, too."""
+    return [n for n in sorted(storage.sizes(".alive")) if not n.startswith(".tmp-")]
 
 
 def held():

@@ -796,6 +796,18 @@ def test_what_killed_writes_left_is_deleted_when_it_is_old(storage, monkeypatch)
     assert not left.exists()
 
 
+@pytest.mark.parametrize("folder", [(), (".alive",), (".code",), ("wandb",)])
+def test_what_killed_writes_left_beside_the_points_is_deleted_too(
+    storage, monkeypatch, folder
+):
+    left = pathlib.Path(files._write_temporary(storage.path(*folder, "name"), b"half"))
+    files.check_writable(storage)
+    assert left.exists()
+    monkeypatch.setattr(files, "_LEFT_SECONDS", 0.0)
+    files.check_writable(storage)
+    assert not left.exists()
+
+
 def test_a_creation_that_is_repeated_finds_its_own_object(storage):
     """As where the answer to a request was lost; another's is still a conflict."""
     storage.create(b"mine", "object")
