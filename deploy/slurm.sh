@@ -62,7 +62,7 @@ folder=$(mktemp -d /tmp/bmg_XXXXXX) || exit
 trap "rm -rf $folder" EXIT
 ray start "$@" --block --temp-dir="$folder/ray" --num-cpus="$CPUS" \
   --min-worker-port=0 --max-worker-port=0 --object-store-memory=200000000 &
-trap "kill -TERM $!" TERM
+trap "kill -TERM $!" TERM USR1
 wait $! || wait $!'
 export CPUS="${SLURM_CPUS_PER_TASK:-1}"
 export SRUN_CPUS_PER_TASK="$CPUS" # Which srun no longer takes from sbatch.
@@ -104,6 +104,12 @@ launch() {
 
 launch "$@"
 status=$?
+# srun hands this on. Asked to end itself, it kills what it runs, whose files then stay.
+kill -USR1 "${steps[@]}" 2>/dev/null
+for _ in {1..30}; do
+  kill -0 "${steps[@]}" 2>/dev/null || break
+  sleep 1
+done
 kill -TERM "${steps[@]}" 2>/dev/null
 wait
 

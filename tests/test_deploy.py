@@ -232,7 +232,7 @@ def test_ray_has_one_version_everywhere():
 # Slurm.
 
 _FAKE = """
-import json, os, pathlib, signal, sys, time
+import json, os, pathlib, signal, subprocess, sys, time
 
 name, arguments = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 log = pathlib.Path(os.environ["LOG"])
@@ -269,9 +269,12 @@ if name == "python" and arguments[:3] == ["-m", "bmg_sweeps", "launch"]:
     if os.environ["LAUNCH"] == "waits":
         until_terminated(1)
 note(name, *arguments)
-if name == "srun":
+if name == "srun":  # It hands SIGUSR1 on; asked to end, it kills.
     command = next(i for i, a in enumerate(arguments) if not a.startswith("--"))
-    os.execvp(arguments[command], arguments[command:])
+    child = subprocess.Popen(arguments[command:], start_new_session=True)
+    signal.signal(signal.SIGUSR1, lambda *_: child.send_signal(signal.SIGUSR1))
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(child.pid, signal.SIGKILL))
+    sys.exit(child.wait())
 if name == "getent":
     print(os.environ["IP"], "STREAM", arguments[1])
 if name == "scontrol" and "hostnames" in arguments:

@@ -9,7 +9,10 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
+
 from bmg_sweeps import paths
+from bmg_sweeps.records import files, store
 
 SWEEP = """
 from bmg_sweeps.sweep import Method, Scale, Select, Sweep, product
@@ -58,6 +61,31 @@ def write_sweep(folder, points, env_steps, name="toy"):
     path = pathlib.Path(folder) / "sweeps" / f"{name}.py"
     path.write_text(SWEEP.format(points=points, env_steps=env_steps))
     return name
+
+
+def records(storage, trainer, env_steps):
+    """Every point's status, state, and rows without the times."""
+    keys = [(trainer, path.name) for path in (storage / trainer).glob("*")]
+    opened = files.open_storage(str(storage))
+    found = {}
+    for i, record in store.scan(opened, keys, verify=True).items():
+        rows = store.rows(opened, record)
+        rows.pop("training_seconds", None)
+        status = store.status(record, {"env_steps": env_steps})
+        found[i] = status, store.state(opened, record), rows
+    return found
+
+
+def assert_undisturbed(found, expected):
+    """No point lost, each row once, and every bit of the states."""
+    assert found.keys() == expected.keys()
+    for i, (status, state, rows) in expected.items():
+        assert found[i][0] == status == "done"
+        assert found[i][2] == rows
+        steps = rows["env_steps"]
+        assert steps == sorted(set(steps))
+        for a, b in zip(found[i][1], state, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
 
 
 def popen(folder, *arguments, **keywords):

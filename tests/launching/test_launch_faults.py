@@ -15,7 +15,7 @@ import shutil
 import signal
 import time
 
-import numpy as np
+import bad_weather
 import psutil
 import pytest
 import ray_cluster
@@ -44,17 +44,7 @@ def checkout(tmp_path_factory):
 
 
 def records(folder, storage):
-    """Every point's status, state, and rows without the times."""
-    there = (folder / storage / "toy_trainer").glob("*")
-    keys = [("toy_trainer", path.name) for path in there]
-    opened = files.open_storage(str(folder / storage))
-    found = {}
-    for i, record in store.scan(opened, keys, verify=True).items():
-        rows = store.rows(opened, record)
-        rows.pop("training_seconds", None)
-        status = store.status(record, {"env_steps": ENV_STEPS})
-        found[i] = status, store.state(opened, record), rows
-    return found
+    return toy_checkout.records(folder / storage, "toy_trainer", ENV_STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +57,6 @@ def undisturbed(checkout):
 
 def launch(storage, *arguments):
     return ["launch", "toy", "--storage", storage, "--wandb", "off", *arguments]
-
-
-def assert_undisturbed(found, expected):
-    """No point lost, each row once, and every bit of the states."""
-    assert found.keys() == expected.keys()
-    for i, (status, state, rows) in expected.items():
-        assert found[i][0] == status == "done"
-        assert found[i][2] == rows
-        steps = rows["env_steps"]
-        assert steps == sorted(set(steps))
-        for a, b in zip(found[i][1], state, strict=True):
-            np.testing.assert_array_equal(a, b, strict=True)
 
 
 def wait_for_training(folder, storage, process, seconds=90):
@@ -163,7 +141,7 @@ def test_launches_that_are_killed_end_as_if_in_peace(checkout, undisturbed, seed
             assert time.monotonic() - began < 45, kind
     status, output = toy_checkout.run(checkout, *launch(storage))
     assert status == 0, output
-    assert_undisturbed(records(checkout, storage), undisturbed)
+    toy_checkout.assert_undisturbed(records(checkout, storage), undisturbed)
 
 
 def test_points_of_a_lost_machine_are_taken_over(checkout, undisturbed, monkeypatch):
@@ -180,7 +158,7 @@ def test_points_of_a_lost_machine_are_taken_over(checkout, undisturbed, monkeypa
     status, output = toy_checkout.run(checkout, *launch("machines"))
     assert status == 0, output
     assert "this launch waits for them" in output
-    assert_undisturbed(records(checkout, "machines"), undisturbed)
+    toy_checkout.assert_undisturbed(records(checkout, "machines"), undisturbed)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -196,7 +174,7 @@ def test_a_launch_outlives_its_workers(checkout, undisturbed, seed):
         TALLY["kill -9 of a worker"] += 1
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
-    assert_undisturbed(records(checkout, storage), undisturbed)
+    toy_checkout.assert_undisturbed(records(checkout, storage), undisturbed)
 
 
 @pytest.mark.parametrize(("seed", "machines"), [(0, 1), (1, 1), (2, 2)])
@@ -218,10 +196,94 @@ def test_two_launches_at_once_share_the_work(
     assert (first.returncode, second.returncode) == (0, 0), outputs
     if seed:
         assert re.search(r"\d of them run under launch [0-9a-f]{8}", outputs[1])
-    assert_undisturbed(records(checkout, storage), undisturbed)
+    toy_checkout.assert_undisturbed(records(checkout, storage), undisturbed)
     opened = files.open_storage(str(checkout / storage))
     for i in undisturbed:
         assert store.read(opened, "toy_trainer", i).manifest.attempt == 1
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A checkout whose evaluations last longer than a holder may stand still."""
+    folder = toy_checkout.make(tmp_path_factory.mktemp("slow") / "c", 0.2)
+    toy_checkout.write_sweep(folder, POINTS, ENV_STEPS)
+    path = folder / "bmg_sweeps" / "records" / "leases.py"
+    text = path.read_text().replace("BEAT_SECONDS = 10.0", "BEAT_SECONDS = 0.5")
+    path.write_text(text.replace("LOST_SECONDS = 60.0", f"LOST_SECONDS = {LOST}"))
+    path = folder / "trainers" / "toy_trainer.py"
+    path.write_text(path.read_text() + SLOW)
+    return folder
+
+
+LOST = 5.0
+SLOW = f"""
+
+_progress = progress
+
+
+def progress(config, state):
+    import time
+
+    is_traced = isinstance(state.env_steps, jax.core.Tracer)
+    if not is_traced and state.env_steps == {ENV_STEPS // 2}:
+        time.sleep({2 * LOST})
+    return _progress(config, state)
+"""
+
+
+def test_a_point_whose_evaluation_outlasts_a_lease_is_not_taken_over(
+    slow, undisturbed, monkeypatch, tmp_path
+):
+    """It was, from each other for ever, where a lease was renewed by commits alone."""
+    first = toy_checkout.popen(slow, *launch("slow"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    second = toy_checkout.popen(slow, *launch("slow"))
+    TALLY["evaluation that outlasts a lease"] += len(undisturbed)
+    outputs = [process.communicate(timeout=400)[0] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), outputs
+    toy_checkout.assert_undisturbed(records(slow, "slow"), undisturbed)
+    opened = files.open_storage(str(slow / "slow"))
+    for i in undisturbed:
+        assert store.read(opened, "toy_trainer", i).manifest.attempt == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_launches_in_bad_weather_end_as_if_in_peace(
+    slow, undisturbed, monkeypatch, tmp_path, seed
+):
+    """Clocks of two machines jump by days, and the storage refuses for seconds."""
+    generator = random.Random(seed)
+    storage = f"weather-{seed}"
+    processes, weathers, refusals = [], [], 0
+    with monkeypatch.context() as patch:
+        for name in ("one", "other"):
+            weathers.append(bad_weather.Weather(tmp_path / name, slow / storage))
+            (tmp_path / f"{name}_tmp").mkdir()
+            patch.setenv("TMPDIR", str(tmp_path / f"{name}_tmp"))
+            for variable, value in weathers[-1].environment.items():
+                patch.setenv(variable, value)
+            processes.append(toy_checkout.popen(slow, *launch(storage)))
+    wait_for_training(slow, storage, processes[0])
+    while any(process.poll() is None for process in processes):
+        time.sleep(generator.uniform(0.5, 3))
+        weather = generator.choice(weathers)
+        if generator.random() < 0.6:
+            weather.move_clock(generator.uniform(-1, 1) * 86_400)
+            TALLY["clock moved"] += 1
+        else:
+            weather.refuse()
+            time.sleep(generator.uniform(0.2, 0.6 * LOST))
+            weather.allow()
+            TALLY["storage that refuses for a while"] += 1
+            refusals += 1
+    outputs = [process.communicate()[0] for process in processes]
+    assert not any("Traceback" in output for output in outputs), outputs
+    status, output = toy_checkout.run(slow, *launch(storage))
+    assert status == 0, output
+    toy_checkout.assert_undisturbed(records(slow, storage), undisturbed)
+    opened = files.open_storage(str(slow / storage))
+    tries = [store.read(opened, "toy_trainer", i).manifest.attempt for i in undisturbed]
+    assert sum(tries) <= len(tries) + 4 * refusals, tries
 
 
 def test_a_launch_outlives_its_nodes(checkout, undisturbed, monkeypatch):
@@ -239,7 +301,7 @@ def test_a_launch_outlives_its_nodes(checkout, undisturbed, monkeypatch):
             TALLY["kill -9 of a node"] += 1
             output, _ = process.communicate(timeout=400)
         assert process.returncode == 0, output
-        assert_undisturbed(records(checkout, storage), undisturbed)
+        toy_checkout.assert_undisturbed(records(checkout, storage), undisturbed)
 
 
 def test_a_point_that_kills_its_process_again_and_again_has_failed(checkout):
