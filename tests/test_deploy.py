@@ -55,7 +55,11 @@ def test_every_command_in_the_readme_parses():
     """Each `python -m bmg_sweeps …` and what `sbatch deploy/slurm.sh` hands to one."""
     blocks = re.findall(r"```\n(.*?)```", (DEPLOY / "README.md").read_text(), re.S)
     found = re.findall(r"python -m bmg_sweeps [^'\n]*", "".join(blocks))
-    for arguments in re.findall(r"sbatch .*?deploy/slurm\.sh (.*)", "".join(blocks)):
+    slurm = re.findall(r"(.*)sbatch .*?deploy/slurm\.sh (.*)", "".join(blocks))
+    here = [arguments for before, arguments in slurm if "one_machine.sh" in before]
+    (tried,) = (parsed(f"python -m bmg_sweeps launch {words}") for words in here)
+    assert (tried.scale, tried.storage) == ("smoke", "runs")
+    for arguments in (words for _, words in slurm if words not in here):
         found.append(f"python -m bmg_sweeps launch {arguments}")
     assert len(found) == 4
     for command in found:
@@ -69,7 +73,12 @@ def test_every_command_in_the_readme_parses():
 def test_the_readme_names_every_file():
     """Each file that a user would apply is linked."""
     text = (DEPLOY / "README.md").read_text()
-    for name in ("ray_cluster.yaml", "kuberay_rayjob.yaml", "slurm.sh"):
+    for name in (
+        "ray_cluster.yaml",
+        "kuberay_rayjob.yaml",
+        "slurm.sh",
+        "slurm_on_one_machine.sh",
+    ):
         assert f"]({name})" in text
     assert "deploy/Dockerfile" in text
 
@@ -378,12 +387,13 @@ def submit(tmp_path):
         job.process.wait(timeout=20)
 
 
-def test_the_slurm_script_is_sound():
-    """Bash parses it, and shellcheck, where there is one, finds nothing."""
-    subprocess.run(["bash", "-n", DEPLOY / "slurm.sh"], check=True)
-    assert os.access(DEPLOY / "slurm.sh", os.X_OK)
+@pytest.mark.parametrize("name", ["slurm.sh", "slurm_on_one_machine.sh"])
+def test_scripts_are_sound(name):
+    """Bash parses them, and shellcheck, where there is one, finds nothing."""
+    subprocess.run(["bash", "-n", DEPLOY / name], check=True)
+    assert os.access(DEPLOY / name, os.X_OK)
     if shutil.which("shellcheck"):
-        subprocess.run(["shellcheck", DEPLOY / "slurm.sh"], check=True)
+        subprocess.run(["shellcheck", DEPLOY / name], check=True)
 
 
 def test_slurm_is_asked_for_a_signal_to_the_script_and_a_requeue():
