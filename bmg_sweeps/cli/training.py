@@ -158,6 +158,7 @@ def _launch(
     if not training.dry_run:
         cluster.check_address(training.resources)
         files.check_writable(storage)
+        files.clear(storage)
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
     data = training.resources.data

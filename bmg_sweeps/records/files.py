@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # --help shall not wait for it.
     import fsspec
 
 _TEMPORARY = ".tmp-"
+_TEMPORARIES = _TEMPORARY + "[0-9a-f]" * 32  # And none of somebody else's.
 _LEFT_SECONDS = 180.0  # A killed process left a temporary file that is so old.
 # Without these, a host that does not answer is asked for minutes.
 _S3_OPTIONS = {
@@ -177,7 +178,7 @@ class Storage:
         if not self.is_local:
             return
         with self._refusals():
-            for path in pathlib.Path(self.path(*parts)).glob(f"{_TEMPORARY}*"):
+            for path in pathlib.Path(self.path(*parts)).glob(_TEMPORARIES):
                 with contextlib.suppress(FileNotFoundError):
                     if time.time() - path.stat().st_mtime > _LEFT_SECONDS:
                         path.unlink()
@@ -238,9 +239,6 @@ def open_storage(uri: str) -> Storage:
 def check_writable(storage: Storage) -> None:
     """Writes an object as records are written, and deletes it.
 
-    Deletes, too, what killed processes left half-written beside the points; what lies
-    among a point's own objects goes when it is trained next.
-
     Records rest on two things, which are tried and not believed: an object that exists
     is not created again, and one that is replaced is read as it was written last. An
     object storage that ignores `If-None-Match`, for one, lets two processes have the
@@ -261,14 +259,20 @@ def check_writable(storage: Storage) -> None:
         if (found := storage.read(probe)) != b"first":
             raise _unfaithful(storage, b"first", found)
         storage.replace(b"third", probe)
-        if storage.is_local:
-            storage.remove_temporaries()
-            for folder in storage.folders():
-                storage.remove_temporaries(folder)
         if (found := storage.read(probe)) != b"third":
             raise _unfaithful(storage, b"third", found)
     finally:
         storage.remove(probe)
+
+
+def clear(storage: Storage) -> None:
+    """Deletes what killed processes left half-written beside the points.
+
+    What lies among a point's own objects goes when it is trained next.
+    """
+    storage.remove_temporaries()
+    for folder in storage.folders():
+        storage.remove_temporaries(folder)
 
 
 def _unfaithful(storage: Storage, written: bytes, found: bytes) -> StorageError:

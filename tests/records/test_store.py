@@ -801,11 +801,14 @@ def test_what_killed_writes_left_beside_the_points_is_deleted_too(
     storage, monkeypatch, folder
 ):
     left = pathlib.Path(files._write_temporary(storage.path(*folder, "name"), b"half"))
-    files.check_writable(storage)
+    other = left.with_name(".tmp-of-somebody-else")
+    other.touch()
+    files.clear(storage)
     assert left.exists()
     monkeypatch.setattr(files, "_LEFT_SECONDS", 0.0)
-    files.check_writable(storage)
+    files.clear(storage)
     assert not left.exists()
+    assert other.exists()
 
 
 def test_a_creation_that_is_repeated_finds_its_own_object(storage):
