@@ -65,7 +65,9 @@ def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any
     rows = -(-len(by_task) // columns)
     width, height = (5.0, 3.6) if is_few else (2.0, 1.5)
     size = (max(width * columns, 7.0), height * rows + 1.2)
-    figure, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False)
+    figure, grid = pyplot.subplots(
+        rows, columns, figsize=size, squeeze=False, layout="constrained"
+    )
     font, styles = (9 if is_few else 6.5), figures.styles(results)
     for axes, (task, lines) in zip(grid.flat, by_task, strict=False):
         for method, line in lines.items():
@@ -75,20 +77,14 @@ def _curves(results: Results, panel: task_display.TaskCurves, title: str) -> Any
     for axes in grid.flat[len(by_task) :]:
         axes.remove()
     over = f"over {results.first.axis}"
-    figure.suptitle(
-        f"{title}, {over}" if title else over, fontsize=10, y=1 - 0.08 / size[1]
-    )
-    figure.supylabel(panel.metric, fontsize=font, x=0.1 / size[0])
+    figure.suptitle(f"{title}, {over}" if title else over, fontsize=10)
+    figure.supylabel(panel.metric, fontsize=font)
     _add_legend(figure, grid.flat[: len(by_task)], styles)
-    figure.subplots_adjust(
-        left=0.7 / size[0], right=1 - 0.15 / size[0], wspace=0.35 if is_few else 0.3,
-        bottom=0.3 / size[1], top=1 - 0.75 / size[1], hspace=0.3,
-    )  # fmt: skip
     return figure
 
 
 def _set_small(axes: Any, title: str, font: float) -> None:
-    axes.set_title(title, fontsize=font + 0.5, pad=2)
+    axes.set_title(title, fontsize=font + 0.5, pad=4)
     axes.tick_params(labelsize=font, length=2, pad=1.5)
     axes.grid(alpha=0.3)
     for one in (axes.xaxis, axes.yaxis):
@@ -101,17 +97,16 @@ def _set_small(axes: Any, title: str, font: float) -> None:
 
 
 def _add_legend(figure: Any, panels: Any, styles: Mapping[str, Any]) -> None:
-    """Names each method once, below the title."""
+    """Names each method once, below the panels."""
     found = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         found.update(zip(labels, handles, strict=True))
     names = [method for method in styles if method in found]
     if names:
-        top = 1 - 0.25 / figure.get_size_inches()[1]
         figure.legend(
-            [found[name] for name in names], names, loc="upper center", fontsize=8,
-            bbox_to_anchor=(0.5, top), ncols=min(len(names), 8), frameon=False,
+            [found[name] for name in names], names, loc="outside lower center",
+            fontsize=8, ncols=min(len(names), 8), frameon=False,
         )  # fmt: skip
 
 

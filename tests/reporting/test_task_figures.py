@@ -197,6 +197,25 @@ def test_small_panels_share_a_legend(results, drawn):
     assert [text.get_text() for text in legend.get_texts()] == ["A", "B"]
 
 
+def test_no_text_lies_on_another(results, drawn, monkeypatch):
+    """Of the title, the panels' titles, and the legend of many methods."""
+    methods = [f"method {i}" for i in range(12)]
+    shown = [
+        (task, dict.fromkeys(methods, lines["A"]))
+        for task, lines in task_curves.by_task(results, toy_tasks.CURVES)
+    ]
+    monkeypatch.setattr(task_curves, "by_task", lambda *_: shown)
+    style = dict.fromkeys(methods, figures.styles(results)["A"])
+    monkeypatch.setattr(figures, "styles", lambda _: style)
+    task_figures.draw(results, toy_tasks.CURVES, "png")
+    (figure,) = drawn
+    axes = [each for one in figure.axes for each in (one, one.title)]
+    boxes = [each.get_window_extent() for each in (figure._suptitle, *figure.legends)]
+    boxes += [each.get_window_extent() for each in axes]
+    for i, box in enumerate(boxes):
+        assert not [other for other in boxes[i + 1 :] if box.overlaps(other)]
+
+
 def test_the_figure_has_the_median_and_its_published_stars(results, drawn):
     """The panels that are images of their own are not in it."""
     figures.draw(results)
