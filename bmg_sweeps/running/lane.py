@@ -114,8 +114,12 @@ class Lane:
             return None
         problem = numerics.difference(self.record.provenance.numerics)
         if state is None:
-            made_by = self.record.provenance.revision
-            problem = f"the checkpoint does not fit this code, but revision {made_by}"
+            made_by = self.record.provenance
+            kept = f", kept as .code/{made_by.code}.zip" if made_by.code else ""
+            problem = (
+                f"the checkpoint does not fit this code, but that of revision "
+                f"{made_by.revision}{kept}"
+            )
         if problem is not None:
             if not self.drops_misfit:
                 raise Misfit(f"{problem}; --retry begins anew, and loses what there is")

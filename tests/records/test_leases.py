@@ -99,6 +99,7 @@ def test_a_killed_holder_of_this_machine_is_gone_at_once(storage):
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert not read(storage).is_leased()
+    assert watched(storage, 0.1)[1][-1] == "lost"
     attempts.begin(storage, read(storage)).commit(release=True)
     assert alive(storage) == []
     assert lease.pulse not in held()
@@ -218,6 +219,33 @@ def test_a_machine_without_locks_is_watched(storage, monkeypatch, patient):
     assert set(watched(storage, 2.5)[1]) == {"unknown", "lives"}
     attempt.commit(release=True)
     assert alive(storage) == []
+
+
+def test_a_pulse_goes_on_when_the_storage_has_refused_it_for_a_while(
+    storage, monkeypatch
+):
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.05)
+    attempt = attempts.begin(storage, read(storage))
+    (pulse,) = alive(storage)
+    refusals = []
+
+    def replace(*_):
+        refusals.append(1)
+        raise files.StorageError("refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.Storage, "replace", replace)
+        await_(lambda: len(refusals) > 3)
+    beat = storage.read(".alive", pulse)
+    await_(lambda: storage.read(".alive", pulse) != beat)
+    attempt.commit(release=True)
+
+
+def await_(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_a_process_has_one_pulse_while_it_holds_anything(

@@ -236,7 +236,7 @@ def commit_misfit(storage, point_id):
         progress={"env_steps": 20},
         state=[np.zeros(4, np.float32), np.zeros(2, np.uint32), np.int32(20)],
         rows={"env_steps": [20], "training_seconds": [1.0]},
-        provenance={"revision": "0123456789ab"},
+        provenance={"revision": "0123456789ab", "code": "4567"},
         release=True,
     )
 
@@ -250,8 +250,8 @@ def test_a_checkpoint_of_other_code_is_not_lost_without_a_word(storage):
         assert run(storage, "b", retry=retry) == "failed"
     record = store.read(storage, "toy_trainer", "b")
     assert record.failure.message == (
-        "the checkpoint does not fit this code, but revision 0123456789ab; --retry "
-        "begins anew, and loses what there is"
+        "the checkpoint does not fit this code, but that of revision 0123456789ab, "
+        "kept as .code/4567.zip; --retry begins anew, and loses what there is"
     )
     assert record.objects == kept
     assert store.state(storage, record)[0].shape == (4,)
