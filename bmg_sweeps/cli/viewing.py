@@ -20,7 +20,7 @@ import click
 from bmg_sweeps import errors, formatting, privacy
 from bmg_sweeps.analysis import results, selection
 from bmg_sweeps.cli import answers, options
-from bmg_sweeps.launching import kin, planning
+from bmg_sweeps.launching import near_records, planning
 from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading
 from bmg_sweeps.sweep.point import Point
@@ -156,7 +156,7 @@ def status(
         _print_json(storage, {"skipped": list(skipped), "sweeps": found})
         return
     answers.say(answers.using(storage, [one.choice.scale for one in chosen]))
-    records = kin.Records(storage)
+    records = near_records.Records(storage)
     for one, plan in zip(chosen, plans, strict=True):
         stop = formatting.amounts(one.stop)
         answers.say(f"{one.name}: {answers.counted(plan)}; stop at {stop}")

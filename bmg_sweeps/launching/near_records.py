@@ -21,7 +21,7 @@ _THREADS = 32
 _ALL = ""  # In place of a field: the record has one field less.
 
 
-class _Kin(NamedTuple):
+class _Near(NamedTuple):
     """A record, all of whose fields but one were summed up."""
 
     id: str
@@ -34,7 +34,7 @@ class Records:
 
     def __init__(self, storage: files.Storage) -> None:
         self._storage = storage
-        self._known: dict[str, dict[int, list[_Kin]]] = {}  # By trainer.
+        self._known: dict[str, dict[int, list[_Near]]] = {}  # By trainer.
 
     def near(self, chosen: choices.Chosen, missing: Sequence[Point]) -> list[str]:
         """Says which records are there in place of missing points.
@@ -58,7 +58,9 @@ class Records:
             dict[tuple[str, str], int](),
         )
         for p in missing:
-            found = {(k.field, k.value) for k in _kin(p, known) if k.id not in own}
+            found = {
+                (k.field, k.value) for k in _found_near(p, known) if k.id not in own
+            }
             for field, value in found:
                 if field in shared - {"seed"} or field not in here:
                     counts[field, value] = counts.get((field, value), 0) + 1
@@ -67,18 +69,18 @@ class Records:
             for differs, number in sorted(counts.items())
         ]
 
-    def _by_rest(self, trainer: str) -> Mapping[int, list[_Kin]]:
+    def _by_rest(self, trainer: str) -> Mapping[int, list[_Near]]:
         """Finds records by the sum of the hashes of all fields but one, and of all."""
         if trainer in self._known:
             return self._known[trainer]
-        found = self._known[trainer] = dict[int, list[_Kin]]()
+        found = self._known[trainer] = dict[int, list[_Near]]()
         for point_id, values in self._read(trainer):
             hashes = {field: hash((field, value)) for field, value in values.items()}
             whole = sum(hashes.values())
-            found.setdefault(whole, []).append(_Kin(point_id, _ALL, ""))
+            found.setdefault(whole, []).append(_Near(point_id, _ALL, ""))
             for field, one in hashes.items():
-                kin = _Kin(point_id, field, values[field])
-                found.setdefault(whole - one, []).append(kin)
+                near = _Near(point_id, field, values[field])
+                found.setdefault(whole - one, []).append(near)
         return found
 
     def _read(self, trainer: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -98,7 +100,7 @@ class Records:
             return ""
 
 
-def _kin(p: Point, known: Mapping[int, list[_Kin]]) -> Iterator[_Kin]:
+def _found_near(p: Point, known: Mapping[int, list[_Near]]) -> Iterator[_Near]:
     """Finds the records that differ from a point in one field."""
     old = _old(p.trainer)
     values = {field: repr(value) for field, value in p.values.items()}
@@ -108,12 +110,12 @@ def _kin(p: Point, known: Mapping[int, list[_Kin]]) -> Iterator[_Kin]:
     hashes = {field: hash((field, value)) for field, value in values.items()}
     whole = sum(hashes.values())
     for field, one in hashes.items():
-        for kin in known.get(whole - one, ()):
-            if kin.field in (field, _ALL):
-                yield kin._replace(field=field)
-    for kin in known.get(whole, ()):
-        if kin.field != _ALL and kin.field not in values:
-            yield kin
+        for near in known.get(whole - one, ()):
+            if near.field in (field, _ALL):
+                yield near._replace(field=field)
+    for near in known.get(whole, ()):
+        if near.field != _ALL and near.field not in values:
+            yield near
 
 
 def _described(field: str, value: str, here: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import kin, planning
+from bmg_sweeps.launching import near_records, planning
 from bmg_sweeps.records import store
 from bmg_sweeps.sweep import choices
 
@@ -49,7 +49,7 @@ def near(storage):
     """What is said of the sweep's points that have no record."""
     chosen = choose()
     missing = planning.plan(storage, [chosen]).unknown
-    return kin.Records(storage).near(chosen, missing)
+    return near_records.Records(storage).near(chosen, missing)
 
 
 @pytest.fixture
