@@ -58,9 +58,7 @@ class Records:
             dict[tuple[str, str], int](),
         )
         for p in missing:
-            found = {
-                (k.field, k.value) for k in _found_near(p, known) if k.id not in own
-            }
+            found = {(k.field, k.value) for k in _matches(p, known) if k.id not in own}
             for field, value in found:
                 if field in shared - {"seed"} or field not in here:
                     counts[field, value] = counts.get((field, value), 0) + 1
@@ -100,7 +98,7 @@ class Records:
             return ""
 
 
-def _found_near(p: Point, known: Mapping[int, list[_Near]]) -> Iterator[_Near]:
+def _matches(p: Point, known: Mapping[int, list[_Near]]) -> Iterator[_Near]:
     """Finds the records that differ from a point in one field."""
     old = _old(p.trainer)
     values = {field: repr(value) for field, value in p.values.items()}
