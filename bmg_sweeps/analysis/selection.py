@@ -2,23 +2,23 @@
 
 A configuration is a point without its seed. At a budget its score is the mean over its
 seeds of the validation metric at the last row at or before the budget. Only complete
-configurations are considered: every seed has trained to the budget and its number there
-is finite. A crashed, diverged or partial configuration is listed with the reason, and
-never chosen. Ties go to the smaller id, so that the choice does not depend on the order
-of anything. Tests are read once the choice is made, for what was chosen.
+configurations are considered: they have every seed that their method has, on every one
+of its tasks; each run has trained to the budget, and its number there is finite. A
+crashed, diverged or partial configuration is listed with the reason, and never chosen.
+Ties go to the smaller id, so that the choice does not depend on the order of anything.
+Tests are read once the choice is made, for what was chosen.
 """
 
-import bisect
 import dataclasses
 import functools
-import statistics
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import estimates, readings
+from bmg_sweeps import errors
+from bmg_sweeps.analysis import at_budget, estimates, readings
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 
@@ -34,7 +34,10 @@ class Score:
     points: tuple[Point, ...]  # One for each combination of what is averaged over.
     values: tuple[float, ...]  # The validation metric of each point.
     estimate: estimates.Estimate  # Their mean.
-    test_values: tuple[float | None, ...] = ()  # Read for the best only, afterwards.
+    read_at: float  # Of the row that was read furthest before the budget.
+    # Read for the best only, afterwards: rows of tests of each point, and its value.
+    test_rows: tuple[store.Rows, ...] = dataclasses.field(default=(), repr=False)
+    test_values: tuple[float | None, ...] = ()
     test: estimates.Estimate | None = None  # Their mean, where all are finite.
 
 
@@ -79,7 +82,9 @@ def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[fl
         if not isinstance(parts, int):
             amounts[axis] = list(parts)
         elif axis in stop:
-            amounts[axis] = [stop[axis] * i / parts for i in range(1, parts + 1)]
+            # The last is the stop rule itself: 0.1 * 3 / 3 is more than 0.1.
+            parts_before = [stop[axis] * i / parts for i in range(1, parts)]
+            amounts[axis] = [*parts_before, float(stop[axis])]
     if not amounts:
         raise errors.UserError(
             f"--stop {', '.join(stop)}: expected {select.axis}=N, on which the "
@@ -114,11 +119,12 @@ def select(
     if refused:
         return Selection(axis, refused=refused)
     configurations = readings.by_configuration(trained, sweep.select.over)
+    lacking = _lacking(sweep, configurations)
     scores, left_out, best = [], [], []
     for amount in amounts:
         here = []
-        for members in configurations.values():
-            result = _score(sweep, members, axis, amount)
+        for key, members in configurations.items():
+            result = _score(sweep, members, axis, amount, lacking.get(key))
             (here if isinstance(result, Score) else left_out).append(result)
         scores += here
         for method in [*sweep.methods, "other"]:
@@ -128,55 +134,6 @@ def select(
     last = [score for score in scores if score.budget == amounts[-1]]
     best_by = {field: _best_by(sweep.select, last, field) for field in sweep.by}
     return Selection(axis, tuple(scores), tuple(left_out), tuple(best), None, best_by)
-
-
-def measured(
-    members: Sequence[readings.Trained],
-    over: Sequence[str],
-    axis: str,
-    amount: float,
-    measure: display.Measure,
-) -> estimates.Estimate | str:
-    """Reads a measure of one configuration at a budget.
-
-    Args:
-        members: its points.
-        over: names of the fields that are averaged over.
-        axis: that the budget is measured on.
-        amount: the budget.
-        measure: the column, and how much training its rows are averaged over.
-
-    Returns:
-        Its mean, and deviation over seeds; or why there is none.
-    """
-    values = read_column(members, axis, amount, measure.metric, measure.last)
-    if isinstance(values, str):
-        return values
-    return estimates.over_runs(over, [one.point for one in members], values)
-
-
-def read_column(
-    members: Sequence[readings.Trained],
-    axis: str,
-    amount: float,
-    metric: str,
-    last: float | None = None,
-) -> list[float] | str:
-    """Reads a column of several points at a budget.
-
-    Args:
-        members: the points.
-        axis: that the budget is measured on.
-        amount: the budget.
-        metric: the column.
-        last: training before the budget whose rows are averaged; None is one row.
-
-    Returns:
-        A number for each point; or why there is none of the first that has none.
-    """
-    begin = None if last is None else amount - last
-    values, reasons = _values(members, axis, amount, metric, begin)
-    return next(filter(None, reasons), None) or values
 
 
 def with_tests(
@@ -213,7 +170,9 @@ def with_tests(
             if is_whole
             else None
         )
-        return dataclasses.replace(score, test_values=values, test=test)
+        return dataclasses.replace(
+            score, test_rows=tuple(tables), test_values=values, test=test
+        )
 
     best = tuple(map(tested, result.best))
     best_by = {f: tuple(map(tested, scores)) for f, scores in result.best_by.items()}
@@ -234,15 +193,15 @@ def on_fresh_seeds(
         Each configuration with each seed, on all tasks that it was selected on.
 
     Raises:
-        UserError: a seed was used in the selection, or the first field that scores
-            are averaged over is no seed.
+        UserError: a seed was used in the selection, or scores are not averaged over
+            a seed.
     """
     field = chosen.sweep.select.over[0]
     used = {p.values[field] for p in chosen.points}
     if not all(type(value) is int for value in used):
         raise errors.UserError(
-            f"--seeds: expected a sweep whose select.over begins with its seed; "
-            f"{chosen.name} begins with {field!r}"
+            f"--seeds: expected a sweep whose select.over has its seed; "
+            f"{chosen.name} has {field!r}"
         )
     if again := [seed for seed in seeds if seed in used]:
         raise errors.UserError(
@@ -273,19 +232,69 @@ def _rank(select: grid.Select, score: Score) -> tuple[float, str]:
     return -mean if select.mode == "max" else mean, score.configuration.id
 
 
+def _lacking(
+    sweep: grid.Sweep, configurations: Mapping[str, Sequence[readings.Trained]]
+) -> dict[str, str]:
+    """Says which configurations lack a run that the grid of their method has.
+
+    That grid is all of its seeds on all of its tasks: a mean over one seed is no rival
+    of a mean over five, nor one of an easy task of one of two.
+    """
+    over = sweep.select.over
+    by_method: dict[str, list[str]] = {}
+    for key, members in configurations.items():
+        method = grid.method_of(sweep, members[0].point.values)
+        by_method.setdefault(method, []).append(key)
+    found = {}
+    for keys in by_method.values():
+        runs = {key: {_run(over, m.point) for m in configurations[key]} for key in keys}
+        every = set().union(*runs.values())
+        seeds, tasks = ({run[part] for run in every} for part in (0, 1))
+        for key in keys:
+            missing = [r for r in itertools.product(seeds, tasks) if r not in runs[key]]
+            if missing:
+                found[key] = _no_point(over, missing, len(seeds) * len(tasks))
+    return found
+
+
+def _run(over: Sequence[str], point: Point) -> tuple[Any, tuple[Any, ...]]:
+    """Returns the seed of a run, and what it is of beside it."""
+    return point.values[over[0]], estimates.task(over, point)
+
+
+def _no_point(over: Sequence[str], missing: Iterable[tuple], whole: int) -> str:
+    (seed, task), *others = sorted(missing)
+    first = _named(over, (seed, *task))
+    lacks = f" and {len(others)} more" if others else ""
+    return f"no point of {first}{lacks}; the method has {whole} of each"
+
+
+def _named(over: Sequence[str], values: Iterable[Any]) -> str:
+    return ", ".join(f"{f} {value}" for f, value in zip(over, values, strict=True))
+
+
 def _score(
-    sweep: grid.Sweep, members: Sequence[readings.Trained], axis: str, amount: float
+    sweep: grid.Sweep,
+    members: Sequence[readings.Trained],
+    axis: str,
+    amount: float,
+    lacking: str | None,
 ) -> Score | LeftOut:
     """Scores one configuration at one budget, or says why it cannot be."""
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
-    values, reasons = _values(members, axis, amount, rule.metric)
-    for one, reason in zip(members, reasons, strict=True):
-        if reason:
-            seed = ", ".join(f"{f} {one.point.values[f]}" for f in rule.over)
-            return LeftOut(method, configuration, amount, f"{seed}: {reason}")
+    if lacking:
+        return LeftOut(method, configuration, amount, lacking)
+    values = []
+    for one in members:
+        value = at_budget.read(one, axis, amount, rule.metric)
+        if isinstance(value, at_budget.Missing):
+            run = _named(rule.over, (one.point.values[f] for f in rule.over))
+            return LeftOut(method, configuration, amount, f"{run}: {value.reason}")
+        values.append(value)
     points = tuple(one.point for one in members)
+    rows = (readings.row_at(m.table(rule.metric), axis, amount) for m in members)
     return Score(
         method=method,
         configuration=configuration,
@@ -294,37 +303,8 @@ def _score(
         points=points,
         values=tuple(values),
         estimate=estimates.over_runs(rule.over, points, values),
+        read_at=min(row for row in rows if row is not None),
     )
-
-
-def _values(
-    members: Sequence[readings.Trained],
-    axis: str,
-    amount: float,
-    metric: str,
-    begin: float | None = None,
-) -> tuple[list[float | None], list[str | None]]:
-    """Reads each point's number at a budget, and says why where it has none."""
-    reasons = [_incomplete(one, axis, amount, metric) for one in members]
-    if any(reasons):
-        return [], reasons
-    values = [
-        readings.value_at(one.table(metric), axis, metric, amount)
-        if begin is None
-        else _mean(one.table(metric), axis, metric, begin, amount)
-        for one in members
-    ]
-    return values, [
-        _without_value(one, metric, axis, amount) if value is None else None
-        for one, value in zip(members, values, strict=True)
-    ]
-
-
-def _mean(rows: store.Rows, axis: str, metric: str, begin: float, end: float):
-    """Averages a column between two amounts; None where that is not finite."""
-    first, last = (bisect.bisect_right(rows.get(axis, ()), n) for n in (begin, end))
-    values = rows[metric][first:last] if metric in rows else []
-    return statistics.fmean(values) if values and None not in values else None
 
 
 def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
@@ -335,31 +315,3 @@ def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
         rivals.setdefault(key, []).append(score)
     best = [min(group, key=lambda s: _rank(rule, s)) for group in rivals.values()]
     return tuple(sorted(best, key=lambda s: s.configuration.values[field]))
-
-
-def _without_value(one: readings.Trained, metric: str, axis: str, amount: float) -> str:
-    """Says why a point that has trained to a budget has no number there."""
-    table = one.table(metric)
-    if metric not in table:
-        return f"{metric} is no column of its rows"
-    if not bisect.bisect_right(table[axis], amount):
-        return f"no row before {amount:g} {axis}"
-    return f"{metric} is not finite"
-
-
-def _incomplete(
-    one: readings.Trained, axis: str, amount: float, metric: str
-) -> str | None:
-    """Says why a point's number at a budget does not count; None where it does."""
-    if one.record.damage:
-        return f"damaged record ({one.record.damage})"
-    width = one.record.provenance.pack_width or 1
-    if width > 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
-        return f"ran in a pack of {width}, whose hours are not its own"
-    if one.record.progress.get(axis, 0) >= amount:
-        return None
-    failure = one.record.failure
-    if failure:
-        return errors.one_line(f"{failure.kind} ({store.reason(failure)})")
-    reached = one.record.progress.get(axis, 0)
-    return f"trained to {formatting.amount(reached)} {axis}" if reached else "not run"

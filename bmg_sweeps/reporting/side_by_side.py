@@ -31,6 +31,7 @@ def table(results: Results, axis: str) -> Table:
     """
     chosen = results.chosen
     notes = [best_tables.how(results), _complete(results, axis)]
+    notes += best_tables.remarks(results, axis)
     notes += published.note(chosen)
     sources = {a.source: None for a in published.best(chosen, axis)}
     notes += [f"Published: {source}. Δ is ours − published." for source in sources]
@@ -59,9 +60,11 @@ def published_table(results: Results, axis: str) -> list[Table]:
         score = ours.get((a.budget, a.method))
         found: tuple[Cell, ...] = (None, None, None)
         if score:
-            values, estimate = score.configuration.values, score.test or score.estimate
-            described = grid.describe(results.sweep, values)
-            found = (estimate, described, estimate.mean - a.mean)
+            found = (
+                published.ours(results.chosen, score),
+                grid.describe(results.sweep, score.configuration.values),
+                published.difference(results.chosen, score, a),
+            )
         rows.append((*row, *found, a.source))
     columns = (
         *(Column("method"), Column(axis, "amount")),
@@ -110,7 +113,7 @@ def _rows(results: Results, axis: str) -> list[tuple[Cell, ...]]:
             score, other = ours.get((budget, name)), theirs.get((budget, name))
             row += _our_cells(results.sweep.select, method, score)
             if others:
-                row += _their_cells(method, other, score)
+                row += _their_cells(results.chosen, method, other, score)
         made.append(tuple(row))
     return made
 
@@ -147,7 +150,10 @@ def _our_cells(
 
 
 def _their_cells(
-    method: grid.Method, other: PublishedBest | None, score: Score | None
+    chosen: Chosen,
+    method: grid.Method,
+    other: PublishedBest | None,
+    score: Score | None,
 ) -> list[Cell]:
     if other is None:
         return [None] * (len(method.tuned) + 2)
@@ -156,6 +162,5 @@ def _their_cells(
         tables.value(other.selected[s]) if s in other.selected else None
         for s in symbols
     ]
-    ours = score and (score.test or score.estimate)
-    difference = ours.mean - other.mean if ours else None
+    difference = score and published.difference(chosen, score, other)
     return [*cells, Estimate(other.mean, other.deviation), difference]

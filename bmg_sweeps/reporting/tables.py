@@ -74,7 +74,7 @@ ColumnKind = Literal[
     "amount",  # An amount of training: a number.
     "count",  # A number of things; or words, where it takes more than a number.
     "described",  # A Described.
-    "difference",  # A number that is written with its sign.
+    "difference",  # A number that is written with its sign, or an Interval of such.
     "estimate",  # An Estimate.
     "interval",  # An Interval in the unit of the metric, or its estimate alone.
     "probability",  # An Interval of numbers from 0 to 1.
@@ -219,7 +219,7 @@ _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "amount": formatting.shown_amount,
     "count": str,
     "described": lambda cell: f"{cell.what}: {estimates.short(cell.estimate)}",
-    "difference": formatting.signed,
+    "difference": lambda cell: intervals.interval(cell, formatting.signed),
     "interval": lambda cell: intervals.interval(cell, formatting.suffixed),
     "printed": _printed,
     "probability": lambda cell: intervals.interval(cell, "{:.2f}".format),

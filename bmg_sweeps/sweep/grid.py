@@ -153,6 +153,7 @@ class Select:
     budgets: Mapping[str, int | tuple[float, ...]]
     test: str | None = None  # Column that is read once the choice is made.
     over: tuple[str, ...] = ("seed",)  # Fields that a score is averaged over.
+    # They are kept with the seed first, wherever it stands: it is told by its name.
 
     def __post_init__(self) -> None:
         """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
@@ -172,6 +173,8 @@ class Select:
         )
         for field in self.over:
             validation.text("over", field)
+        ordered = sorted(self.over, key=lambda field: field != "seed")  # It is stable.
+        object.__setattr__(self, "over", tuple(ordered))
 
     @property
     def axis(self) -> str:

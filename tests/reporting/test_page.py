@@ -946,7 +946,7 @@ def test_the_index_lists_all_claims_and_counts_them(view):
         ["one", "<b>A earns more</b>", "supported"],
         ["one", "B earns more", "contradicted"],
         ["one", "A is no weight", "contradicted"],
-        ["one", "As A", "not contradicted"],
+        ["one", "As A", "open: no spread between seeds"],
         ["one", "C earns more", "open: no point is of C"],
     ]
     assert [row[3].partition(" [")[0] for row in rows] == [
