@@ -31,7 +31,7 @@ def trained(p, reward, **columns):
     if reward in (DIVERGED, FAILED):
         failure = manifests.Failure(reward, 2, "ValueError", "no")
         manifest = manifests.Manifest(progress={"env_steps": 50}, failure=failure)
-        return readings.Trained(p, store.Record("toy", p.id, manifest))
+        return readings.Trained(p, store.Record("toy", p.id, manifest), {})
     manifest = manifests.Manifest(progress={"env_steps": BUDGET})
     rows = {"env_steps": [BUDGET]} | {name: [x] for name, x in columns.items()}
     return readings.Trained(p, store.Record("toy", p.id, manifest), rows)

@@ -8,13 +8,16 @@ from typing import NamedTuple
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.records import store
-from bmg_sweeps.sweep import display
+from bmg_sweeps.sweep import display, grid
 
 
 class Missing(NamedTuple):
     """Why a run has no number at a budget."""
 
     reason: str
+    # Whether the training itself led to it: then it tells of the configuration. What
+    # was not run, or failed by its machine, does not.
+    is_divergence: bool = False
 
 
 def measured(
@@ -85,6 +88,35 @@ def read(
     return _without_value(one, axis, amount, metric) if value is None else value
 
 
+def read_test(
+    one: readings.Trained,
+    rows: store.Rows,
+    rule: grid.Select,
+    axis: str,
+    amount: float,
+    last: float | None = None,
+) -> float | Missing:
+    """Reads the test of one point; where its validation diverged, so did its test.
+
+    Args:
+        one: the point.
+        rows: of its tests.
+        rule: says which columns decide and test.
+        axis: that the budget is measured on.
+        amount: the budget.
+        last: training before the budget whose rows are averaged; None is one row.
+
+    Returns:
+        The number, or why there is none.
+    """
+    deciding = read(one, axis, amount, rule.metric)
+    if isinstance(deciding, Missing):
+        return deciding
+    value = look_up(rows, axis, amount, rule.test or "", last)
+    without = Missing(f"not every {rule.over[0]} has {rule.test}")
+    return without if value is None else value
+
+
 def look_up(
     rows: store.Rows, axis: str, amount: float, metric: str, last: float | None = None
 ) -> float | None:
@@ -117,7 +149,7 @@ def _without_value(
         return Missing(f"{metric} is no column of its rows")
     if not bisect.bisect_right(table[axis], amount):
         return Missing(f"no row before {amount:g} {axis}")
-    return Missing(f"{metric} is not finite")
+    return Missing(f"{metric} is not finite", is_divergence=True)
 
 
 def _incomplete(
@@ -135,7 +167,7 @@ def _incomplete(
     failure = one.record.failure
     if failure:
         reason = errors.one_line(f"{failure.kind} ({store.reason(failure)})")
-        return Missing(reason)
+        return Missing(reason, is_divergence=failure.kind == "diverged")
     return Missing(
         f"trained to {formatting.amount(reached)} {axis}" if reached else "not run"
     )

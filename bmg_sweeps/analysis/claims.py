@@ -5,11 +5,15 @@ within a margin. `verdicts` has the words and what stands behind them. Where the
 tasks beside the seeds, means of seeds are compared; or a statistic over tasks, of which
 runs are resampled within each task. Without any spread between seeds there is nothing
 that a difference could be measured by, and the claim is open.
+
+Where a method had a choice of configurations, the numbers that decide are those of
+seeds that did not choose (`held_out`): its own are too high, by more the more there
+were to choose from. A statistic over tasks is then that of each seed. What the seeds
+that chose say stands beside it, as the plain verdict.
 """
 
 import dataclasses
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,18 +21,24 @@ from bmg_sweeps.analysis import (
     at_budget,
     differences,
     estimates,
+    folds,
+    held_out,
     intervals,
     selection,
     verdicts,
 )
+from bmg_sweeps.analysis.at_budget import Missing
 from bmg_sweeps.analysis.differences import Difference
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.intervals import Interval
+from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.analysis.verdicts import Verdict
+from bmg_sweeps.records import store
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.display import Claim, Quantity
+from bmg_sweeps.sweep.point import Point
 
 NO_SPREAD = "no spread between seeds"
 NO_MARGIN = "equal_within = None: no margin says how much is equal"
@@ -42,14 +52,27 @@ class Reading:
     score: Score
     by_seed: Mapping[object, float]
     numbers: np.ndarray | None = None  # [N, M] by seed and task; None where one lacks.
+    # By seed, of what other seeds chose, or why there is none; None without a choice.
+    apart: Mapping[object, float] | str | None = None
 
     def estimate(self, statistic: str | None) -> Estimate:
         """Mean over seeds, or a statistic over tasks; and its deviation over seeds."""
         if statistic is None or self.numbers is None:
             return estimates.estimate(self.by_seed.values())
-        point = functools.partial(intervals.point_over_tasks, statistic)
-        apart = estimates.estimate(point(seed[np.newaxis]) for seed in self.numbers)
-        return dataclasses.replace(apart, mean=point(self.numbers))
+        apart = estimates.estimate(self.of_seeds(statistic))
+        return dataclasses.replace(apart, mean=_point(statistic, self.numbers))
+
+    def of_seeds(self, statistic: str | None) -> list[float]:
+        """The number of each seed, or its statistic over tasks."""
+        if statistic is None or self.numbers is None:
+            return [*self.by_seed.values()]
+        return [_point(statistic, seed[np.newaxis]) for seed in self.numbers]
+
+    @property
+    def held_out(self) -> float | None:
+        """The mean of what other seeds chose; None where there is none."""
+        is_there = isinstance(self.apart, Mapping)
+        return estimates.estimate(self.apart.values()).mean if is_there else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,6 +83,8 @@ class Decided:
     verdict: Verdict = Verdict.OPEN
     reason: str = ""  # Why it is open, beside a wide interval.
     difference: Interval | float | None = None
+    # Of the seeds that chose, by its own interval; None where there was no choice.
+    plain: "Decided | None" = None
     more: Reading | None = None
     less: Reading | None = None
 
@@ -91,7 +116,9 @@ def _compared(
     results: Results, claim: Claim, best: Mapping[str, Score]
 ) -> tuple[Decided, verdicts.Alone | None]:
     """Compares both quantities; a claim without a difference has no verdict."""
-    more, less = (_reading(results, side, best) for side in claim.quantities)
+    more, less = (
+        _reading(results, side, best, claim.over_tasks) for side in claim.quantities
+    )
     if isinstance(more, str) or isinstance(less, str):
         reason = more if isinstance(more, str) else str(less)
         return Decided(claim=claim, reason=reason), None
@@ -99,19 +126,32 @@ def _compared(
     reason = _why_not(results.sweep.select.over, claim, more, less)
     if reason:
         return dataclasses.replace(one, reason=reason), None
-    difference = _difference(claim.over_tasks, more, less)
+    plain, alone = _judged(one, _difference(claim.over_tasks, more, less))
+    if more.apart is None and less.apart is None:
+        return plain, alone
+    one = dataclasses.replace(one, plain=plain)
+    for side in (more, less):
+        if isinstance(side.apart, str):
+            reason = f"{side.quantity.method}: {side.apart}"
+            return dataclasses.replace(one, reason=reason), None
+    return _judged(one, _difference_apart(claim.over_tasks, more, less))
+
+
+def _judged(
+    one: Decided, difference: Difference | float
+) -> tuple[Decided, verdicts.Alone | None]:
+    """Adds a difference to a claim, and the verdict by its own interval."""
     if not isinstance(difference, Difference):
         return dataclasses.replace(one, reason=NO_SPREAD, difference=difference), None
-    alone = _alone(claim, difference)
-    is_unclear = _is_equality(claim) and claim.equal_within is None
-    return (
-        dataclasses.replace(
-            one,
-            difference=difference.interval(),
-            reason=NO_MARGIN if is_unclear and alone.verdict == Verdict.OPEN else "",
-        ),
-        alone,
+    alone = _alone(one.claim, difference)
+    is_unclear = _is_equality(one.claim) and one.claim.equal_within is None
+    judged = dataclasses.replace(
+        one,
+        verdict=alone.verdict,
+        difference=difference.interval(),
+        reason=NO_MARGIN if is_unclear and alone.verdict == Verdict.OPEN else "",
     )
+    return judged, alone
 
 
 def _why_not(
@@ -139,8 +179,15 @@ def _tasks(over, score: Score) -> set[tuple]:
     return {estimates.task(over, p) for p in score.points}
 
 
+def _point(statistic: str, numbers: np.ndarray) -> float:
+    return intervals.point_over_tasks(statistic, numbers)
+
+
 def _reading(
-    results: Results, quantity: Quantity, best: Mapping[str, Score]
+    results: Results,
+    quantity: Quantity,
+    best: Mapping[str, Score],
+    statistic: str | None,
 ) -> Reading | str:
     """Reads a quantity; or says why it has no numbers."""
     score = best.get(quantity.method)
@@ -148,43 +195,70 @@ def _reading(
         is_there = quantity.method in results.methods
         none = "no configuration of {} is complete" if is_there else "no point is of {}"
         return none.format(quantity.method)
-    rule = results.sweep.select
-    values = _values(rule, quantity, score, results.members(score))
-    if isinstance(values, str):
-        return f"{quantity.method}: {values}"
-    by_seed = estimates.by_seed(rule.over, score.points, values)
-    numbers = estimates.matrix(rule.over, score.points, values)
-    return Reading(quantity, score, by_seed, numbers)
+    rule, key = results.sweep.select, (score.budget, score.method)
+    apart = results.selections[rule.axis].held_out.get(key)
+    tests = dict(zip((p.id for p in score.points), score.test_rows, strict=False))
+    tests |= apart.test_rows if apart else {}
+
+    def value_of(p: Point) -> float | Missing:
+        rows = tests.get(p.id, {})
+        return _value(rule, quantity, results.by_id[p.id], rows, score.budget)
+
+    values: list[float] = []
+    for p in score.points:
+        value = value_of(p)
+        if isinstance(value, Missing):
+            return f"{quantity.method}: {value.reason}"
+        values.append(value)
+    return Reading(
+        quantity,
+        score,
+        estimates.by_seed(rule.over, score.points, values),
+        estimates.matrix(rule.over, score.points, values),
+        _apart(rule, quantity, apart, value_of, statistic),
+    )
 
 
-def _values(
-    rule: grid.Select, quantity: Quantity, score: Score, members
-) -> list[float] | str:
-    """Reads a column of each run, less another one if the quantity says so."""
+def _value(
+    rule: grid.Select,
+    quantity: Quantity,
+    one: Trained,
+    tests: store.Rows,
+    budget: float,
+) -> float | Missing:
+    """Reads a column of one run, less another one if the quantity says so."""
     names = filter(None, (quantity.metric or rule.test or rule.metric, quantity.minus))
-    amount, found = quantity.at or score.budget, []
+    amount, last, found = quantity.at or budget, quantity.last, []
     for name in names:
         if name == rule.test:
-            values = _tests(rule, quantity, score, amount)
+            value = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
         else:
-            values = at_budget.read_all(members, rule.axis, amount, name, quantity.last)
-        if isinstance(values, str):
-            return values
-        found.append(values)
-    return [column[0] - sum(column[1:]) for column in zip(*found, strict=True)]
+            value = at_budget.read(one, rule.axis, amount, name, last)
+        if isinstance(value, Missing):
+            return value
+        found.append(value)
+    return found[0] - sum(found[1:])
 
 
-def _tests(
-    rule: grid.Select, quantity: Quantity, score: Score, amount: float
-) -> list[float] | str:
-    """Reads the tests of each run, at whichever amount the quantity is of."""
-    values = [
-        at_budget.look_up(rows, rule.axis, amount, rule.test, quantity.last)
-        for rows in score.test_rows
-    ]
-    if not values or None in values:
-        return f"not every {rule.over[0]} has {rule.test}"
-    return values
+def _apart(
+    rule: grid.Select,
+    quantity: Quantity,
+    apart: folds.HeldOut | None,
+    value_of: Callable[[Point], float | Missing],
+    statistic: str | None,
+) -> Mapping[object, float] | str | None:
+    """Reads a quantity where other seeds have chosen; None where none had a choice."""
+    if apart is None or not apart.has_choice:
+        return None
+    floor = rule.floor if quantity.metric is None else None  # It is in the unit of one.
+    if statistic is None:
+        return folds.read(apart.decisive, value_of, floor)
+    return folds.read(
+        apart.decisive,
+        value_of,
+        floor,
+        lambda numbers: _point(statistic, np.array([numbers])),
+    )
 
 
 def _difference(
@@ -193,9 +267,42 @@ def _difference(
     """Compares in pairs where both are of the same runs."""
     if statistic and more.numbers is not None and less.numbers is not None:
         return differences.over_tasks(statistic, more.numbers, less.numbers)
-    if {p.id for p in more.score.points} == {p.id for p in less.score.points}:
-        pairs = [more.by_seed[seed] - less.by_seed[seed] for seed in more.by_seed]
-        size = max(map(abs, (*more.by_seed.values(), *less.by_seed.values())))
+    if _is_paired(more, less):
+        pairs, size = _pairs(more.by_seed, less.by_seed)
         return differences.of_pairs(differences.mean(pairs, size=size))
     sides = (differences.mean([*one.by_seed.values()]) for one in (more, less))
     return differences.of_means(*sides)
+
+
+def _difference_apart(
+    statistic: str | None, more: Reading, less: Reading
+) -> Difference | float:
+    """Compares what other seeds chose; a method without a choice has what it has."""
+    ours, theirs = more.apart, less.apart
+    if (
+        isinstance(ours, Mapping)
+        and isinstance(theirs, Mapping)
+        and _is_paired(more, less)
+    ):
+        pairs, size = _pairs(ours, theirs)
+        return differences.of_pairs(held_out.mean(pairs, size))
+    sides = (
+        held_out.mean([*one.apart.values()])
+        if isinstance(one.apart, Mapping)
+        else differences.mean(one.of_seeds(statistic))
+        for one in (more, less)
+    )
+    return differences.of_means(*sides)
+
+
+def _is_paired(more: Reading, less: Reading) -> bool:
+    """Whether two readings are of the same runs."""
+    return {p.id for p in more.score.points} == {p.id for p in less.score.points}
+
+
+def _pairs(
+    more: Mapping[object, float], less: Mapping[object, float]
+) -> tuple[list[float], float]:
+    """Takes seeds off each other; and says how large the numbers are."""
+    size = max(map(abs, (*more.values(), *less.values())))
+    return [more[seed] - less[seed] for seed in more], size

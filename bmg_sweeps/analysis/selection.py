@@ -12,11 +12,11 @@ Tests are read once the choice is made, for what was chosen.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import at_budget, estimates, readings
+from bmg_sweeps.analysis import at_budget, estimates, folds, readings
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -60,6 +60,10 @@ class Selection:
     left_out: tuple[LeftOut, ...] = ()
     best: tuple[Score, ...] = ()  # One for each budget and method that has any.
     refused: str | None = None  # Why nothing can be selected on this axis.
+    # By budget and method, of what a method may have chosen with two seeds or more.
+    held_out: Mapping[tuple[float, str], folds.HeldOut] = dataclasses.field(
+        default_factory=dict
+    )
     best_by: Mapping[str, tuple[Score, ...]] = dataclasses.field(default_factory=dict)
     # By field: at the last budget, one for each of its values and each method.
 
@@ -121,19 +125,34 @@ def select(
     configurations = readings.by_configuration(trained, sweep.select.over)
     lacking = _lacking(sweep, configurations)
     scores, left_out, best = [], [], []
+    held_out: dict[tuple[float, str], folds.HeldOut] = {}
     for amount in amounts:
-        here = []
+        here: list[Score] = []
+        candidates: dict[str, list[folds.Candidate]] = {}
         for key, members in configurations.items():
-            result = _score(sweep, members, axis, amount, lacking.get(key))
-            (here if isinstance(result, Score) else left_out).append(result)
+            result, runs = _score(sweep, members, axis, amount, lacking.get(key))
+            if isinstance(result, Score):
+                here.append(result)
+            else:
+                left_out.append(result)
+            if runs:
+                candidates.setdefault(result.method, []).append(runs)
         scores += here
         for method in [*sweep.methods, "other"]:
             rivals = [score for score in here if score.method == method]
             if rivals:
                 best.append(min(rivals, key=lambda s: _rank(sweep.select, s)))
+            apart = folds.make(sweep.select, method, amount, candidates.get(method, ()))
+            held_out |= {(amount, method): apart} if apart else {}
     last = [score for score in scores if score.budget == amounts[-1]]
-    best_by = {field: _best_by(sweep.select, last, field) for field in sweep.by}
-    return Selection(axis, tuple(scores), tuple(left_out), tuple(best), None, best_by)
+    return Selection(
+        axis,
+        tuple(scores),
+        tuple(left_out),
+        tuple(best),
+        held_out=held_out,
+        best_by={field: _best_by(sweep.select, last, field) for field in sweep.by},
+    )
 
 
 def with_tests(
@@ -152,31 +171,56 @@ def with_tests(
     Returns:
         The same, with tests in `best`.
     """
-    metric = sweep.select.test
-    if metric is None:
+    rule = sweep.select
+    if rule.test is None:
         return result
-    records = {one.point.id: one.record for one in trained}
+    runs = {one.point.id: one for one in trained}
     # The same configuration may be the best at many budgets.
-    tests = functools.cache(lambda point_id: readings.tests(storage, records[point_id]))
+    tests = functools.cache(lambda i: readings.tests(storage, runs[i].record))
+    return dataclasses.replace(
+        result,
+        best=tuple(_tested(rule, score, tests) for score in result.best),
+        best_by={
+            field: tuple(_tested(rule, score, tests) for score in scores)
+            for field, scores in result.best_by.items()
+        },
+        held_out={
+            key: _tested_apart(rule, result.axis, one, runs, tests)
+            for key, one in result.held_out.items()
+        },
+    )
 
-    def tested(score: Score) -> Score:
-        tables = [tests(p.id) for p in score.points]
-        values = tuple(
-            readings.value_at(t, score.axis, metric, score.budget) for t in tables
-        )
-        is_whole = all(value is not None for value in values)
-        test = (
-            estimates.over_runs(sweep.select.over, score.points, values)
-            if is_whole
-            else None
-        )
-        return dataclasses.replace(
-            score, test_rows=tuple(tables), test_values=values, test=test
-        )
 
-    best = tuple(map(tested, result.best))
-    best_by = {f: tuple(map(tested, scores)) for f, scores in result.best_by.items()}
-    return dataclasses.replace(result, best=best, best_by=best_by)
+def _tested(
+    rule: grid.Select, score: Score, tests: Callable[[str], store.Rows]
+) -> Score:
+    """Reads the tests of a configuration."""
+    rows = tuple(tests(p.id) for p in score.points)
+    values = tuple(
+        readings.value_at(table, score.axis, rule.test or "", score.budget)
+        for table in rows
+    )
+    numbers = [value for value in values if value is not None]
+    is_whole = len(numbers) == len(values)
+    test = estimates.over_runs(rule.over, score.points, numbers) if is_whole else None
+    return dataclasses.replace(score, test_rows=rows, test_values=values, test=test)
+
+
+def _tested_apart(
+    rule: grid.Select,
+    axis: str,
+    apart: folds.HeldOut,
+    runs: Mapping[str, readings.Trained],
+    tests: Callable[[str], store.Rows],
+) -> folds.HeldOut:
+    """Reads the tests of the runs that are read where other seeds have chosen."""
+    rows = {p.id: tests(p.id) for p in apart.points}
+    found = dataclasses.replace(apart, test_rows=rows)
+    return folds.with_estimate(
+        found,
+        rule,
+        lambda p: at_budget.read_test(runs[p.id], rows[p.id], rule, axis, apart.budget),
+    )
 
 
 def on_fresh_seeds(
@@ -279,32 +323,45 @@ def _score(
     axis: str,
     amount: float,
     lacking: str | None,
-) -> Score | LeftOut:
-    """Scores one configuration at one budget, or says why it cannot be."""
+) -> tuple[Score | LeftOut, folds.Candidate | None]:
+    """Scores one configuration at one budget, or says why it cannot be.
+
+    Returns:
+        What it is to the plain choice, and to one by part of the seeds: there it counts
+        also where runs have diverged.
+    """
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
     if lacking:
-        return LeftOut(method, configuration, amount, lacking)
-    values = []
-    for one in members:
-        value = at_budget.read(one, axis, amount, rule.metric)
-        if isinstance(value, at_budget.Missing):
-            run = _named(rule.over, (one.point.values[f] for f in rule.over))
-            return LeftOut(method, configuration, amount, f"{run}: {value.reason}")
-        values.append(value)
+        return LeftOut(method, configuration, amount, lacking), None
     points = tuple(one.point for one in members)
+    values = [at_budget.read(one, axis, amount, rule.metric) for one in members]
+    candidate = folds.Candidate(configuration, points, tuple(values))
+    numbers, failed = [], False
+    why = ""
+    for p, value in zip(points, values, strict=True):
+        if isinstance(value, at_budget.Missing):
+            run = _named(rule.over, (p.values[f] for f in rule.over))
+            why = why or f"{run}: {value.reason}"
+            failed |= not value.is_divergence
+        else:
+            numbers.append(value)
+    if why:
+        left_out = LeftOut(method, configuration, amount, why)
+        return left_out, None if failed else candidate
     rows = (readings.row_at(m.table(rule.metric), axis, amount) for m in members)
-    return Score(
+    score = Score(
         method=method,
         configuration=configuration,
         axis=axis,
         budget=amount,
         points=points,
-        values=tuple(values),
-        estimate=estimates.over_runs(rule.over, points, values),
+        values=tuple(numbers),
+        estimate=estimates.over_runs(rule.over, points, numbers),
         read_at=min(row for row in rows if row is not None),
     )
+    return score, candidate
 
 
 def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):

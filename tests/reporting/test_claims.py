@@ -75,12 +75,16 @@ def decided(storage, more, less, seeds=3, select=SWEEP.select, **keywords):
 
 
 def test_separate_runs_are_compared_by_welch(complete):
-    """Means 12 and 2, deviations √7 and 1, the best of A being that at the end."""
+    """Means 12 and 2, deviations √7 and 1, the best of A being that at the end.
+
+    A had a choice, and any two of its seeds choose the same: 1/3 + 1/2 for 1/3.
+    """
     text, verdict, difference, more, less = decided(complete, "A", "B")
     assert text == "It is so."
     assert (more, less) == (f"A rate=0.1: 12 ± {7**0.5:.3g}", "B: 2 ± 1")
-    error = (7 / 3 + 1 / 3) ** 0.5
-    freedom = (8 / 3) ** 2 / ((7 / 3) ** 2 / 2 + (1 / 3) ** 2 / 2)
+    variances = 7 * 5 / 6, 1 / 3
+    error = sum(variances) ** 0.5
+    freedom = sum(variances) ** 2 / sum(v**2 / 2 for v in variances)
     half = stats.t.ppf(0.975, freedom) * error
     assert difference == f"10 [{10 - half:.3g}, {10 + half:.3g}]"
     assert verdict == "supported"
@@ -92,9 +96,9 @@ def test_the_other_way_round_it_is_contradicted(complete):
 
 
 def test_the_same_runs_are_compared_in_pairs(complete):
-    """Rewards rise by 9, 9 and 12: 10 ± t √3/√3, with two freedoms."""
+    """Rewards rise by 9, 9 and 12: 10 ± t √(3 · 5/6), with two freedoms."""
     row = decided(complete, "A", Quantity(method="A", metric="reward", at=50))
-    half = stats.t.ppf(0.975, 2)
+    half = stats.t.ppf(0.975, 2) * (3 * 5 / 6) ** 0.5
     assert row[4] == "A rate=0.1 reward at 50: 2 ± 1"
     assert row[2] == f"10 [{10 - half:.3g}, {10 + half:.3g}]"
     assert row[1] == "supported"
