@@ -67,6 +67,10 @@ class Selection:
     best_by: Mapping[str, tuple[Score, ...]] = dataclasses.field(default_factory=dict)
     # By field: at the last budget, one for each of its values and each method.
 
+    def apart(self, score: Score) -> folds.HeldOut | None:
+        """Returns what is held out of a score's method at its budget."""
+        return self.held_out.get((score.budget, score.method))
+
 
 def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[float]]:
     """Works out the budgets of each axis.
@@ -256,8 +260,9 @@ def on_fresh_seeds(
     return tuple({p.id: p for p in points}.values())
 
 
-def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
+def as_json(sweep: grid.Sweep, selected: Selection, score: Score) -> dict[str, Any]:
     """Writes a selected configuration as values that JSON has."""
+    apart = selected.apart(score)
     return {
         "method": score.method,
         "budget": {score.axis: score.budget},
@@ -265,9 +270,23 @@ def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
         "mean": score.estimate.mean,
         "deviation": score.estimate.deviation,
         "test": dataclasses.asdict(score.test) if score.test else None,
+        "held_out": apart and _apart_as_json(apart),
         "trainer": score.configuration.trainer,
         "configuration": score.configuration.values,
         "points": [p.id for p in score.points],
+    }
+
+
+def _apart_as_json(apart: folds.HeldOut) -> dict[str, Any]:
+    """Writes what is held out, or why there is nothing; and what is like the best."""
+    estimate = apart.estimate
+    return {
+        "mean": estimate and estimate.mean,
+        "deviation": estimate and estimate.deviation,
+        "reason": apart.reason or None,
+        "configurations": apart.num_configurations,
+        "like_the_best": [p.values for p in apart.alike],
+        "is_rough": apart.is_rough,
     }
 
 

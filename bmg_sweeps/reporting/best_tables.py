@@ -7,7 +7,7 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting import held_out_cells, published, tables
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Share, Table
 from bmg_sweeps.sweep import display, grid
 
@@ -27,12 +27,14 @@ def table(results: Results, axis: str) -> Table:
         return Table(key, title, (Column("why not"),), ((selected.refused,),))
     others = published.best(chosen, axis)
     columns = [Column(axis, "amount"), *_selected_columns(rule)]
+    columns += held_out_cells.columns(selected)
     columns += [Column("points", "count"), Column("complete", "share")]
     if others:
         columns.append(Column("published", "estimate", is_published=True))
         columns.append(Column("Δ", "difference", is_published=True))
     rows = [_best_row(results, best, others) for best in selected.best]
-    notes = [how(results), *remarks(results, axis), *published.note(chosen)]
+    notes = [how(results), *held_out_cells.notes(results, axis)]
+    notes += [*remarks(results, axis), *published.note(chosen)]
     notes += [
         f"Published, at {formatting.shown_amount(a.budget)} {axis}: {a.method} "
         f"{estimates.exact(Estimate(a.mean, a.deviation))} ({a.source})."
@@ -61,7 +63,7 @@ def headline(results: Results, axis: str) -> list[Table]:
             for row, score in zip(whole.rows, best, strict=True)
             if score.budget == last
         ),
-        notes=whole.notes[:1],
+        notes=(how(results), *held_out_cells.notes(results, axis)),
     )
     return [made]
 
@@ -167,6 +169,7 @@ def _best_row(
     considered = sum((s.budget, s.method) == at for s in selected.scores)
     left_out = sum((s.budget, s.method) == at for s in selected.left_out)
     row = [best.budget, *_selected_cells(results, best)]
+    row += held_out_cells.cells(selected, best)
     row.append(runs(results, best.points))
     row.append(Share(considered, considered + left_out))
     if others:

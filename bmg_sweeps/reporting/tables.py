@@ -67,6 +67,7 @@ class Described(NamedTuple):
 
     what: str
     estimate: Estimate
+    held_out: float | None = None  # Where other seeds chose.
 
 
 Cell = str | int | float | Estimate | Interval | Share | Described | None
@@ -215,10 +216,16 @@ def _printed(estimate: Estimate) -> str:
     return " ± ".join(f"{number:g}" for number in numbers if number is not None)
 
 
+def _described(cell: Described) -> str:
+    apart = cell.held_out
+    more = "" if apart is None else f"; held out {formatting.suffixed(apart)}"
+    return f"{cell.what}: {estimates.short(cell.estimate)}{more}"
+
+
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "amount": formatting.shown_amount,
     "count": str,
-    "described": lambda cell: f"{cell.what}: {estimates.short(cell.estimate)}",
+    "described": _described,
     "difference": lambda cell: intervals.interval(cell, formatting.signed),
     "interval": lambda cell: intervals.interval(cell, formatting.suffixed),
     "printed": _printed,

@@ -323,8 +323,11 @@ def test_methods_of_one_configuration_are_compared_as_before():
 
 
 def test_from_four_seeds_on_halves_decide():
-    """A: halves choose 1, 0, 1, 0 and read 0, 0, 1, 1; B has one configuration."""
-    one = decide({"A": [[5, 0, 5, 1], [0, 6, 1, 6]], "B": [[0, 1, 0, 1]]})
+    """A: halves choose 1, 0, 1, 0 and read 0, 0, 1, 1; B has one configuration.
+
+    Without seed 2 alone the first would be chosen, which has 5 there.
+    """
+    one = decide({"A": [[20, 0, 5, 1], [0, 6, 1, 6]], "B": [[0, 1, 0, 1]]})
     assert one.more.apart == {0: 0, 1: 0, 2: 1, 3: 1}
     variances = np.array([2 / 4, 1 / 4]) / 3
     error, freedom = variances.sum() ** 0.5, variances.sum() ** 2
