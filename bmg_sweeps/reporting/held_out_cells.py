@@ -56,19 +56,12 @@ def notes(results: Results, axis: str) -> list[str]:
     ]
 
 
-def alike(selected: Selection, budget: float | None) -> dict[str, bool]:
-    """Says of the configurations at a budget whether they are like the best.
-
-    Returns:
-        By configuration id; only of methods of which that is known.
-    """
-    found = {}
-    for score in selected.scores:
-        apart = selected.apart(score)
-        if score.budget == budget and apart and apart.alike:
-            ids = {p.id for p in apart.alike}
-            found[score.configuration.id] = score.configuration.id in ids
-    return found
+def is_alike(selected: Selection, score: Score) -> bool | None:
+    """Whether a configuration is like the best; None where that is not known."""
+    apart = selected.apart(score)
+    if not apart or not apart.alike:
+        return None
+    return score.configuration.id in {p.id for p in apart.alike}
 
 
 def _share(selected: Selection, score: Score, apart: HeldOut | None) -> Cell:

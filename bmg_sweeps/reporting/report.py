@@ -194,8 +194,6 @@ def comma_separated(results: Results) -> str:
     writer.writerow((*names, *of_tasks))
     for selected in results.selections.values():
         best = {(s.budget, s.configuration.id): s for s in selected.best}
-        alike = {s.budget: held_out_cells.alike(selected, s.budget)
-                 for s in selected.best}  # fmt: skip
         for score in selected.scores:
             winner = best.get((score.budget, score.configuration.id))
             tested = winner and winner.test
@@ -210,7 +208,8 @@ def comma_separated(results: Results) -> str:
                 apart = selected.apart(score) if winner else None
                 estimate = apart.estimate if apart else None
                 row += dataclasses.astuple(estimate) if estimate else ("", "")
-                row += (alike[score.budget].get(score.configuration.id, ""),)
+                is_alike = held_out_cells.is_alike(selected, score)
+                row += ("" if is_alike is None else is_alike,)
             if has_others:
                 row += _published(others[score.axis], score) if winner else ("",) * 3
             writer.writerow((*row, *("",) * len(of_tasks)))
@@ -296,18 +295,20 @@ def _scores_table(results: Results, axis: str) -> Table:
     for score in selected.scores:
         key = score.configuration.id
         by_configuration.setdefault(key, {})[score.budget] = score
-    alike = held_out_cells.alike(selected, every[-1] if every else None)
+    last = {s.configuration.id: s for s in selected.scores if s.budget == every[-1]}
+    alike = {key: held_out_cells.is_alike(selected, s) for key, s in last.items()}
+    has_alike = any(is_alike is not None for is_alike in alike.values())
     rows = []
     for key, by_budget in by_configuration.items():
         one = next(iter(by_budget.values()))
         cells: list[Cell] = [one.method, grid.describe(sweep, one.configuration.values)]
         cells += [by_budget[a].estimate if a in by_budget else None for a in amounts]
-        if alike:
+        if has_alike:
             cells.append("yes" if alike.get(key) else None)
         rows.append(tuple(cells))
     columns = [Column("method"), Column("configuration")]
     columns += [Column(formatting.shown_amount(a), "estimate") for a in amounts]
-    columns += [Column(held_out_cells.ALIKE)] if alike else []
+    columns += [Column(held_out_cells.ALIKE)] if has_alike else []
     title = f"{sweep.select.metric} of every configuration, by {axis}"
     note = f"At {len(amounts)} of {len(every)} budgets; CSV has all of them."
     notes = (note,) if len(amounts) < len(every) else ()

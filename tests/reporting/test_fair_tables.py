@@ -11,7 +11,14 @@ from bmg_sweeps.analysis import claims, results, selection
 from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.records import attempts, store
 from bmg_sweeps.reporting import best_tables, improvement, published, report, tables
-from bmg_sweeps.sweep import Claim, Published, PublishedBest, Quantity, choices
+from bmg_sweeps.sweep import (
+    Claim,
+    Published,
+    PublishedBest,
+    Quantity,
+    choices,
+    task_display,
+)
 
 AB = toy_runs.sweep("AB")
 PER_GAME = toy_runs.sweep("AB", over=("seed", "game"))
@@ -313,3 +320,57 @@ def test_a_published_test_is_not_compared_with_a_validation(storage):
     plain = dataclasses.replace(score, test=score.estimate)
     assert published.difference(found.chosen, score, without) is None
     assert published.difference(found.chosen, plain, without) == -3
+
+
+def test_a_fold_chooses_by_validation_and_reads_the_test_of_its_seed(storage):
+    """Rate 0 is chosen for seeds 1 and 2, and rate 1 for seed 0: tests 40, 1 and 2.
+
+    The plain choice has tests 0, 1 and 2, and no others are read but the fold's.
+    """
+    validations = {0: (9, 1, 2), 1: (1, 8, 3)}
+    points = {}
+    for rate, by_seed in validations.items():
+        for seed, validation in enumerate(by_seed):
+            p = toy_runs.toy_point("A", rate, seed)
+            points[rate, seed] = p
+            record(storage, p, [0, validation], [0, 40 * rate + seed])
+    rule = dataclasses.replace(AB.select, test="test_reward")
+    chosen = choices.Chosen(
+        "toy",
+        dataclasses.replace(AB, select=rule),
+        tuple(points.values()),
+        {"env_steps": 100},
+    )
+    (apart,) = results.load(storage, chosen).first.held_out.values()
+    assert apart.estimate.mean == (40 + 1 + 2) / 3
+    read = {points[1, 0].id, points[0, 1].id, points[0, 2].id}
+    assert apart.test_rows.keys() == read
+
+
+def test_a_missing_test_leaves_nothing_to_be_held_out(storage):
+    """One of the runs that a fold reads has none."""
+    found = load_tested(storage, {"A": [([1, 2], [1, 2]), ([1, 2], None)]})
+    (apart,) = found.first.held_out.values()
+    assert (apart.estimate, apart.reason) == (None, "not every seed has test_reward")
+
+
+def test_where_there_was_a_choice_a_statistic_over_tasks_is_that_of_each_seed():
+    """A has two configurations; medians of its seeds are 2 and 5, of B's 1 and 2."""
+    levels = {("A", 0): [(1, 4), (2, 5), (9, 9)], ("A", 1): [(-1, -1)] * 3,
+              ("B", 0): [(1, 1), (1, 2), (7, 8)]}  # fmt: skip
+    runs = on_games(
+        {
+            (*key, game): by_seed
+            for key, games in levels.items()
+            for game, by_seed in zip("xyz", games, strict=True)
+        }
+    )
+    tasks = task_display.Tasks(field="game", score="reward", normalized="reward")
+    sweep = dataclasses.replace(PER_GAME, tasks=tasks)
+    one = decide(sweep, runs, over_tasks="median")
+    assert one.more.apart == {0: 2, 1: 5}
+    variances = 9 / 2 * 3 / 2, 1 / 2 / 2
+    error, freedom = sum(variances) ** 0.5, sum(variances) ** 2
+    half = error * stats.t.ppf(0.975, freedom / sum(v**2 for v in variances))
+    assert one.difference == pytest.approx((2, 2 - half, 2 + half))
+    assert one.plain.difference.estimate == 3.5 - 1.5  # Medians of means.

@@ -574,13 +574,14 @@ def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(complete,
 
 
 def test_a_legend_counts_the_seeds_of_a_line(complete, drawn):
+    """One seed holds nothing out."""
     whole = load(complete)
     figures.draw(whole)
     points = tuple(p for p in whole.chosen.points if p.values["seed"] == 0)
     chosen = dataclasses.replace(whole.chosen, points=points)
     figures.draw(results.load(complete, chosen))
     labels = [f.axes[0].get_lines()[0].get_label() for f in drawn]
-    assert labels == ["A rate=0.1, 2 seeds", "A rate=0.1, 1 seed"]
+    assert labels == ["A rate=0.1, 2 seeds, held out 1.1k", "A rate=0.1, 1 seed"]
 
 
 def test_a_method_of_one_configuration_has_its_name_alone(complete):
