@@ -129,10 +129,9 @@ def select(
     configurations = readings.by_configuration(trained, sweep.select.over)
     lacking = _lacking(sweep, configurations)
     scores, left_out, best = [], [], []
-    held_out: dict[tuple[float, str], folds.HeldOut] = {}
+    candidates: dict[tuple[float, str], list[folds.Candidate]] = {}
     for amount in amounts:
         here: list[Score] = []
-        candidates: dict[str, list[folds.Candidate]] = {}
         for key, members in configurations.items():
             result, runs = _score(sweep, members, axis, amount, lacking.get(key))
             if isinstance(result, Score):
@@ -140,21 +139,23 @@ def select(
             else:
                 left_out.append(result)
             if runs:
-                candidates.setdefault(result.method, []).append(runs)
+                candidates.setdefault((amount, result.method), []).append(runs)
         scores += here
         for method in [*sweep.methods, "other"]:
             rivals = [score for score in here if score.method == method]
             if rivals:
                 best.append(min(rivals, key=lambda s: _rank(sweep.select, s)))
-            apart = folds.make(sweep.select, method, amount, candidates.get(method, ()))
-            held_out |= {(amount, method): apart} if apart else {}
     last = [score for score in scores if score.budget == amounts[-1]]
     return Selection(
         axis,
         tuple(scores),
         tuple(left_out),
         tuple(best),
-        held_out=held_out,
+        held_out={
+            (amount, method): apart
+            for (amount, method), runs in candidates.items()
+            if (apart := folds.make(sweep.select, method, amount, runs))
+        },
         best_by={field: _best_by(sweep.select, last, field) for field in sweep.by},
     )
 

@@ -205,11 +205,7 @@ def comma_separated(results: Results) -> str:
             if rule.test:
                 row += dataclasses.astuple(tested) if tested else ("", "")
             if has_apart:
-                apart = selected.apart(score) if winner else None
-                estimate = apart.estimate if apart else None
-                row += dataclasses.astuple(estimate) if estimate else ("", "")
-                is_alike = held_out_cells.is_alike(selected, score)
-                row += ("" if is_alike is None else is_alike,)
+                row += _apart(selected, score, winner is not None)
             if has_others:
                 row += _published(others[score.axis], score) if winner else ("",) * 3
             writer.writerow((*row, *("",) * len(of_tasks)))
@@ -222,6 +218,17 @@ def comma_separated(results: Results) -> str:
 
 _HELD_OUT = ("held_out", "held_out_deviation", "like_best")
 _PUBLISHED = ("published", "published_deviation", "published_configuration")
+
+
+def _apart(
+    selected: selection.Selection, score: selection.Score, is_best: bool
+) -> tuple[Any, ...]:
+    """What is held out of the best, and whether a configuration is like it."""
+    apart = selected.apart(score) if is_best else None
+    estimate = apart.estimate if apart else None
+    is_alike = held_out_cells.is_alike(selected, score)
+    numbers = dataclasses.astuple(estimate) if estimate else ("", "")
+    return (*numbers, "" if is_alike is None else is_alike)
 
 
 def _configuration(
