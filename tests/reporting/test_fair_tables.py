@@ -106,7 +106,10 @@ def test_methods_on_two_different_games_are_not_compared():
 
 
 def record(storage, p, validations, tests):
-    """Commits a point that was evaluated at 50 and 100 steps, and perhaps tested."""
+    """Commits a point that was evaluated at 50 and 100 steps, and perhaps tested.
+
+    A validation of None is one that was not finite.
+    """
     axes = {"env_steps": [50, 100], "training_seconds": [1.0, 2.0]}
     attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
         progress={"env_steps": 100},
@@ -345,6 +348,20 @@ def test_a_fold_chooses_by_validation_and_reads_the_test_of_its_seed(storage):
     assert apart.estimate.mean == (40 + 1 + 2) / 3
     read = {points[1, 0].id, points[0, 1].id, points[0, 2].id}
     assert apart.test_rows.keys() == read
+
+
+def test_what_diverged_counts_as_the_floor_in_place_of_its_test(storage):
+    """Whatever test it left: seeds 1 and 2 choose it, and seed 0 has -5."""
+    points = []
+    for rate, by_seed in {0: (None, 9, 9), 1: (1, 2, 3)}.items():
+        for seed, validation in enumerate(by_seed):
+            points.append(toy_runs.toy_point("A", rate, seed))
+            record(storage, points[-1], [0, validation], [0, 10 * rate + seed])
+    rule = dataclasses.replace(AB.select, test="test_reward", floor=-5)
+    sweep = dataclasses.replace(AB, select=rule)
+    chosen = choices.Chosen("toy", sweep, tuple(points), {"env_steps": 100})
+    (apart,) = results.load(storage, chosen).first.held_out.values()
+    assert apart.estimate.mean == (-5 + 11 + 12) / 3
 
 
 def test_a_missing_test_leaves_nothing_to_be_held_out(storage):
