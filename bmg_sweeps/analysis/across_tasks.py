@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import at_budget, selection
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.sweep import grid
@@ -148,7 +148,7 @@ def _cells(
     last = selection.last_budget(results.chosen, rule.axis)
     pair = []
     for metric in (tasks.score, tasks.normalized):
-        column = selection.read_column([run], rule.axis, last, metric)
+        column = at_budget.read_all([run], rule.axis, last, metric)
         if isinstance(column, str):
             return f"{rule.over[0]} {seed}: {column}"
         pair += column

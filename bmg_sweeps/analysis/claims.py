@@ -1,35 +1,47 @@
 """What a sweep claims, decided by its points as far as they can.
 
-A claim compares two quantities. It is supported where the 95 % interval of their
-difference lies above 0, and contradicted where it lies below; else it is open. That two
-are equal cannot be shown: such a claim is contradicted, or not. Where there are tasks
-beside the seeds, means of seeds are compared; or a statistic over tasks, of which runs
-are resampled within each task.
+A claim compares two quantities: it says that one is more, or that the two are equal
+within a margin. `verdicts` has the words and what stands behind them. Where there are
+tasks beside the seeds, means of seeds are compared; or a statistic over tasks, of which
+runs are resampled within each task. Without any spread between seeds there is nothing
+that a difference could be measured by, and the claim is open.
+
+Where a method had a choice of configurations, the numbers that decide are those of
+seeds that did not choose (`held_out`): its own are too high, by more the more there
+were to choose from. A statistic over tasks is then that of each seed. What the seeds
+that chose say stands beside it, as the plain verdict.
 """
 
 import dataclasses
-import enum
-import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from bmg_sweeps.analysis import estimates, intervals, selection
+from bmg_sweeps.analysis import (
+    at_budget,
+    differences,
+    estimates,
+    folds,
+    held_out,
+    intervals,
+    selection,
+    verdicts,
+)
+from bmg_sweeps.analysis.at_budget import Missing
+from bmg_sweeps.analysis.differences import Difference
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.intervals import Interval
+from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Score
+from bmg_sweeps.analysis.verdicts import Verdict
+from bmg_sweeps.records import store
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.display import Claim, Quantity
+from bmg_sweeps.sweep.point import Point
 
-
-class Verdict(enum.StrEnum):
-    """What points say about a claim."""
-
-    SUPPORTED = "supported"
-    CONTRADICTED = "contradicted"
-    NOT_CONTRADICTED = "not contradicted"  # The claim is that two are equal.
-    OPEN = "open"
+NO_SPREAD = "no spread between seeds"
+NO_MARGIN = "equal_within = None: no margin says how much is equal"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +52,27 @@ class Reading:
     score: Score
     by_seed: Mapping[object, float]
     numbers: np.ndarray | None = None  # [N, M] by seed and task; None where one lacks.
+    # By seed, of what other seeds chose, or why there is none; None without a choice.
+    apart: Mapping[object, float] | str | None = None
 
     def estimate(self, statistic: str | None) -> Estimate:
         """Mean over seeds, or a statistic over tasks; and its deviation over seeds."""
         if statistic is None or self.numbers is None:
             return estimates.estimate(self.by_seed.values())
-        point = functools.partial(intervals.point_over_tasks, statistic)
-        apart = estimates.estimate(point(seed[np.newaxis]) for seed in self.numbers)
-        return dataclasses.replace(apart, mean=point(self.numbers))
+        apart = estimates.estimate(self.of_seeds(statistic))
+        return dataclasses.replace(apart, mean=_point(statistic, self.numbers))
+
+    def of_seeds(self, statistic: str | None) -> list[float]:
+        """The number of each seed, or its statistic over tasks."""
+        if statistic is None or self.numbers is None:
+            return [*self.by_seed.values()]
+        return [_point(statistic, seed[np.newaxis]) for seed in self.numbers]
+
+    @property
+    def held_out(self) -> float | None:
+        """The mean of what other seeds chose; None where there is none."""
+        is_there = isinstance(self.apart, Mapping)
+        return estimates.estimate(self.apart.values()).mean if is_there else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,9 +80,11 @@ class Decided:
     """A claim, the verdict, and what led to it."""
 
     claim: Claim
-    verdict: Verdict
-    reason: str = ""  # Why there is no difference.
-    difference: Interval | None = None
+    verdict: Verdict = Verdict.OPEN
+    reason: str = ""  # Why it is open, beside a wide interval.
+    difference: Interval | float | None = None
+    # Of the seeds that chose, by its own interval; None where there was no choice.
+    plain: "Decided | None" = None
     more: Reading | None = None
     less: Reading | None = None
 
@@ -72,47 +99,95 @@ def decide(results: Results) -> tuple[Decided, ...]:
     selected = results.selections.get(axis)
     if selected is None or selected.refused:
         reason = (selected and selected.refused) or f"no budgets of {axis}"
-        return tuple(
-            Decided(claim=claim, verdict=Verdict.OPEN, reason=reason)
-            for claim in all_claims
-        )
+        return tuple(Decided(claim=claim, reason=reason) for claim in all_claims)
     last = selection.last_budget(results.chosen, axis)
     best = {s.method: s for s in selected.best if s.budget == last}
-    return tuple(_decided(results, claim, best) for claim in all_claims)
+    found = [_compared(results, claim, best) for claim in all_claims]
+    alone = {i: one for i, (_, one) in enumerate(found) if one is not None}
+    together = verdicts.together([*alone.values()])
+    words = dict(zip(alone, together, strict=True))
+    return tuple(
+        dataclasses.replace(one, verdict=words.get(i, Verdict.OPEN))
+        for i, (one, _) in enumerate(found)
+    )
 
 
-def _decided(results: Results, claim: Claim, best: Mapping[str, Score]) -> Decided:
-    more, less = (_reading(results, side, best) for side in claim.quantities)
+def _compared(
+    results: Results, claim: Claim, best: Mapping[str, Score]
+) -> tuple[Decided, verdicts.Alone | None]:
+    """Compares both quantities; a claim without a difference has no verdict."""
+    more, less = (
+        _reading(results, side, best, claim.over_tasks) for side in claim.quantities
+    )
     if isinstance(more, str) or isinstance(less, str):
         reason = more if isinstance(more, str) else str(less)
-        return Decided(claim=claim, verdict=Verdict.OPEN, reason=reason)
-    over = results.sweep.select.over
-    if min(len(more.by_seed), len(less.by_seed)) < 2:
-        reason = "one seed has no interval"
-    elif _tasks(over, more.score) != _tasks(over, less.score):
-        reason = f"the two are of different values of {', '.join(over[1:])}"
-    elif claim.over_tasks and (more.numbers is None or less.numbers is None):
-        reason = f"not every {over[0]} has every {over[1]}"
-    else:
-        difference = _difference(claim.over_tasks, more, less)
-        return Decided(
-            claim=claim,
-            verdict=_verdict(claim, difference),
-            difference=difference,
-            more=more,
-            less=less,
-        )
-    return Decided(
-        claim=claim, verdict=Verdict.OPEN, reason=reason, more=more, less=less
+        return Decided(claim=claim, reason=reason), None
+    one = Decided(claim=claim, more=more, less=less)
+    reason = _why_not(results.sweep.select.over, claim, more, less)
+    if reason:
+        return dataclasses.replace(one, reason=reason), None
+    plain, alone = _judged(one, _difference(claim.over_tasks, more, less))
+    if more.apart is None and less.apart is None:
+        return plain, alone
+    one = dataclasses.replace(one, plain=plain)
+    for side in (more, less):
+        if isinstance(side.apart, str):
+            reason = f"{side.quantity.method}: {side.apart}"
+            return dataclasses.replace(one, reason=reason), None
+    return _judged(one, _difference_apart(claim.over_tasks, more, less))
+
+
+def _judged(
+    one: Decided, difference: Difference | float
+) -> tuple[Decided, verdicts.Alone | None]:
+    """Adds a difference to a claim, and the verdict by its own interval."""
+    if not isinstance(difference, Difference):
+        return dataclasses.replace(one, reason=NO_SPREAD, difference=difference), None
+    alone = _alone(one.claim, difference)
+    is_unclear = _is_equality(one.claim) and one.claim.equal_within is None
+    judged = dataclasses.replace(
+        one,
+        verdict=alone.verdict,
+        difference=difference.interval(),
+        reason=NO_MARGIN if is_unclear and alone.verdict == Verdict.OPEN else "",
     )
+    return judged, alone
+
+
+def _why_not(
+    over: Sequence[str], claim: Claim, more: Reading, less: Reading
+) -> str | None:
+    """Says why two readings cannot be compared."""
+    if min(len(more.by_seed), len(less.by_seed)) < 2:
+        return "one seed has no interval"
+    if _tasks(over, more.score) != _tasks(over, less.score):
+        return f"the two are of different values of {', '.join(over[1:])}"
+    return None
+
+
+def _alone(claim: Claim, difference: Difference) -> verdicts.Alone:
+    if _is_equality(claim):
+        return verdicts.that_equal(difference, claim.equal_within or 0.0)
+    return verdicts.that_more(difference)
+
+
+def _is_equality(claim: Claim) -> bool:
+    return claim.are_equal or claim.equal_within is not None
 
 
 def _tasks(over, score: Score) -> set[tuple]:
     return {estimates.task(over, p) for p in score.points}
 
 
+def _point(statistic: str, numbers: np.ndarray) -> float:
+    return intervals.point_over_tasks(statistic, numbers)
+
+
 def _reading(
-    results: Results, quantity: Quantity, best: Mapping[str, Score]
+    results: Results,
+    quantity: Quantity,
+    best: Mapping[str, Score],
+    statistic: str | None,
 ) -> Reading | str:
     """Reads a quantity; or says why it has no numbers."""
     score = best.get(quantity.method)
@@ -120,50 +195,114 @@ def _reading(
         is_there = quantity.method in results.methods
         none = "no configuration of {} is complete" if is_there else "no point is of {}"
         return none.format(quantity.method)
-    rule = results.sweep.select
-    if rule.test and (quantity.metric, quantity.at, quantity.last) == (None,) * 3:
-        values = score.test_values
-        if score.test is None:
-            return f"{quantity.method}: not every seed has {rule.test}"
-    else:
-        values = _columns(rule, quantity, results.members(score), score.budget)
-        if isinstance(values, str):
-            return f"{quantity.method}: {values}"
-    by_seed = estimates.by_seed(rule.over, score.points, values)
-    numbers = estimates.matrix(rule.over, score.points, values)
-    return Reading(quantity, score, by_seed, numbers)
+    rule, key = results.sweep.select, (score.budget, score.method)
+    apart = results.selections[rule.axis].held_out.get(key)
+    tests = dict(zip((p.id for p in score.points), score.test_rows, strict=False))
+    tests |= apart.test_rows if apart else {}
+
+    def value_of(p: Point) -> float | Missing:
+        rows = tests.get(p.id, {})
+        return _value(rule, quantity, results.by_id[p.id], rows, score.budget)
+
+    values: list[float] = []
+    for p in score.points:
+        value = value_of(p)
+        if isinstance(value, Missing):
+            return f"{quantity.method}: {value.reason}"
+        values.append(value)
+    return Reading(
+        quantity,
+        score,
+        estimates.by_seed(rule.over, score.points, values),
+        estimates.matrix(rule.over, score.points, values),
+        _apart(rule, quantity, apart, value_of, statistic),
+    )
 
 
-def _columns(
-    rule: grid.Select, quantity: Quantity, members, budget: float
-) -> list[float] | str:
-    """Reads a column of each run, less another one if the quantity says so."""
-    names = filter(None, (quantity.metric or rule.metric, quantity.minus))
-    found = []
+def _value(
+    rule: grid.Select,
+    quantity: Quantity,
+    one: Trained,
+    tests: store.Rows,
+    budget: float,
+) -> float | Missing:
+    """Reads a column of one run, less another one if the quantity says so."""
+    names = filter(None, (quantity.metric or rule.test or rule.metric, quantity.minus))
+    amount, last, found = quantity.at or budget, quantity.last, []
     for name in names:
-        values = selection.read_column(
-            members, rule.axis, quantity.at or budget, name, quantity.last
-        )
-        if isinstance(values, str):
-            return values
-        found.append(values)
-    return [column[0] - sum(column[1:]) for column in zip(*found, strict=True)]
+        if name == rule.test:
+            value = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
+        else:
+            value = at_budget.read(one, rule.axis, amount, name, last)
+        if isinstance(value, Missing):
+            return value
+        found.append(value)
+    return found[0] - sum(found[1:])
 
 
-def _difference(statistic: str | None, more: Reading, less: Reading) -> Interval:
+def _apart(
+    rule: grid.Select,
+    quantity: Quantity,
+    apart: folds.HeldOut | None,
+    value_of: Callable[[Point], float | Missing],
+    statistic: str | None,
+) -> Mapping[object, float] | str | None:
+    """Reads a quantity where other seeds have chosen; None where none had a choice."""
+    if apart is None or not apart.has_choice:
+        return None
+    floor = rule.floor if quantity.metric is None else None  # It is in the unit of one.
+    if statistic is None:
+        return folds.read(apart.decisive, value_of, floor)
+    return folds.read(
+        apart.decisive,
+        value_of,
+        floor,
+        lambda numbers: _point(statistic, np.array([numbers])),
+    )
+
+
+def _difference(
+    statistic: str | None, more: Reading, less: Reading
+) -> Difference | float:
     """Compares in pairs where both are of the same runs."""
     if statistic and more.numbers is not None and less.numbers is not None:
-        return intervals.difference_over_tasks(statistic, more.numbers, less.numbers)
-    if {p.id for p in more.score.points} == {p.id for p in less.score.points}:
-        pairs = [more.by_seed[seed] - less.by_seed[seed] for seed in more.by_seed]
-        return intervals.of_pairs(pairs)
-    return intervals.of_difference([*more.by_seed.values()], [*less.by_seed.values()])
+        return differences.over_tasks(statistic, more.numbers, less.numbers)
+    if _is_paired(more, less):
+        pairs, size = _pairs(more.by_seed, less.by_seed)
+        return differences.of_pairs(differences.mean(pairs, size=size))
+    sides = (differences.mean([*one.by_seed.values()]) for one in (more, less))
+    return differences.of_means(*sides)
 
 
-def _verdict(claim: Claim, difference: Interval) -> Verdict:
-    if claim.are_equal:
-        is_zero_within = difference.low <= 0 <= difference.high
-        return Verdict.NOT_CONTRADICTED if is_zero_within else Verdict.CONTRADICTED
-    if difference.low > 0:
-        return Verdict.SUPPORTED
-    return Verdict.CONTRADICTED if difference.high < 0 else Verdict.OPEN
+def _difference_apart(
+    statistic: str | None, more: Reading, less: Reading
+) -> Difference | float:
+    """Compares what other seeds chose; a method without a choice has what it has."""
+    ours, theirs = more.apart, less.apart
+    if (
+        isinstance(ours, Mapping)
+        and isinstance(theirs, Mapping)
+        and _is_paired(more, less)
+    ):
+        pairs, size = _pairs(ours, theirs)
+        return differences.of_pairs(held_out.mean(pairs, size))
+    sides = (
+        held_out.mean([*one.apart.values()])
+        if isinstance(one.apart, Mapping)
+        else differences.mean(one.of_seeds(statistic))
+        for one in (more, less)
+    )
+    return differences.of_means(*sides)
+
+
+def _is_paired(more: Reading, less: Reading) -> bool:
+    """Whether two readings are of the same runs."""
+    return {p.id for p in more.score.points} == {p.id for p in less.score.points}
+
+
+def _pairs(
+    more: Mapping[object, float], less: Mapping[object, float]
+) -> tuple[list[float], float]:
+    """Takes seeds off each other; and says how large the numbers are."""
+    size = max(map(abs, (*more.values(), *less.values())))
+    return [more[seed] - less[seed] for seed in more], size

@@ -10,8 +10,7 @@ Statistical Precipice", Sections 4.1 and 4.3. Their package rliable does not imp
 beside pandas 3 (its dependency arch); SciPy has the bootstrap.
 """
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,7 +73,7 @@ def point_over_tasks(statistic: str, scores: np.ndarray) -> float:
 
 def difference_over_tasks(
     statistic: str, scores: np.ndarray, others: np.ndarray
-) -> Interval:
+) -> tuple[float, np.ndarray]:
     """Estimates by how much a statistic over tasks is more than that of others.
 
     Args:
@@ -83,7 +82,7 @@ def difference_over_tasks(
         others: [K, M], K ≥ 2, on the same tasks in the same order.
 
     Returns:
-        The difference and its stratified bootstrap interval.
+        The difference, and that of each resample of a stratified bootstrap.
     """
     from scipy import stats
 
@@ -95,7 +94,9 @@ def difference_over_tasks(
         )
         return ours - theirs
 
-    return _interval(stats, (*scores.T, *others.T), difference)
+    samples = (*scores.T, *others.T)
+    found = _bootstrap(stats, samples, difference)
+    return float(difference(*samples, axis=-1)), found.bootstrap_distribution
 
 
 def _median(*tasks: np.ndarray, axis: int) -> np.ndarray:
@@ -146,56 +147,14 @@ def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Interv
     return _interval(stats, (*scores.T, *others.T), statistic)
 
 
-def of_pairs(differences: Sequence[float]) -> Interval:
-    """Estimates the mean of differences, each of two numbers of the same run.
-
-        d̄ ± t_{N−1} s / √N
-
-    Args:
-        differences: [N], N ≥ 2.
-
-    Returns:
-        The mean and its interval by Student's t.
-    """
-    from scipy import stats
-
-    estimate = float(np.mean(differences))
-    if not np.std(differences):
-        return Interval(estimate, estimate, estimate)
-    return _by_t(estimate, stats.ttest_1samp, differences, popmean=0.0)
-
-
-def of_difference(values: Sequence[float], others: Sequence[float]) -> Interval:
-    """Estimates the difference of two means, of separate runs.
-
-    Source: Welch (1947), "The generalization of Student's problem".
-
-    Args:
-        values: [N], N ≥ 2.
-        others: [K], K ≥ 2, of which the variance may be another one.
-
-    Returns:
-        mean(values) − mean(others), and its interval by Welch's t.
-    """
-    from scipy import stats
-
-    estimate = float(np.mean(values) - np.mean(others))
-    if not np.std(values) + np.std(others):
-        return Interval(estimate, estimate, estimate)
-    return _by_t(estimate, stats.ttest_ind, values, others, equal_var=False)
-
-
-def _by_t(estimate: float, test: Callable[..., Any], *samples, **keywords) -> Interval:
-    with warnings.catch_warnings():
-        # SciPy warns about runs that are all but equal; their interval is right.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found = test(*samples, **keywords).confidence_interval(_CONFIDENCE)
+def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:
+    found = _bootstrap(stats, samples, statistic).confidence_interval
+    estimate = float(statistic(*samples, axis=-1))
     return Interval(estimate, float(found.low), float(found.high))
 
 
-def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:
-    estimate = float(statistic(*samples, axis=-1))
-    found = stats.bootstrap(
+def _bootstrap(stats, samples: tuple[np.ndarray, ...], statistic) -> Any:
+    return stats.bootstrap(
         samples,
         statistic,
         n_resamples=_RESAMPLES,
@@ -203,8 +162,7 @@ def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:
         method="percentile",
         vectorized=True,
         rng=np.random.default_rng(_SEED),
-    ).confidence_interval
-    return Interval(estimate, float(found.low), float(found.high))
+    )
 
 
 def interval(found: Interval | float, written: Callable[[float], str]) -> str:

@@ -108,6 +108,12 @@ def value_at(rows: store.Rows, axis: str, metric: str, amount: float) -> float |
     return value if value is not None and math.isfinite(value) else None
 
 
+def row_at(rows: store.Rows, axis: str, amount: float) -> float | None:
+    """Returns the amount of the row that `value_at` reads; None where there is none."""
+    end = bisect.bisect_right(rows.get(axis, ()), amount)
+    return rows[axis][end - 1] if end else None
+
+
 def tests(storage: files.Storage, record: store.Record) -> store.Rows:
     """Reads the tests of one point; none where they are damaged."""
     try:

@@ -42,10 +42,11 @@ class Results:
 
     def members(self, score: Score) -> list[Trained]:
         """Returns the points that a score is of, with their rows."""
-        return [self._by_id[p.id] for p in score.points]
+        return [self.by_id[p.id] for p in score.points]
 
     @functools.cached_property
-    def _by_id(self) -> dict[str, Trained]:
+    def by_id(self) -> dict[str, Trained]:
+        """The points with their rows, by id."""
         return {one.point.id: one for one in self.trained}
 
 

@@ -2,23 +2,23 @@
 
 A configuration is a point without its seed. At a budget its score is the mean over its
 seeds of the validation metric at the last row at or before the budget. Only complete
-configurations are considered: every seed has trained to the budget and its number there
-is finite. A crashed, diverged or partial configuration is listed with the reason, and
-never chosen. Ties go to the smaller id, so that the choice does not depend on the order
-of anything. Tests are read once the choice is made, for what was chosen.
+configurations are considered: they have every seed that their method has, on every one
+of its tasks; each run has trained to the budget, and its number there is finite. A
+crashed, diverged or partial configuration is listed with the reason, and never chosen.
+Ties go to the smaller id, so that the choice does not depend on the order of anything.
+Tests are read once the choice is made, for what was chosen.
 """
 
-import bisect
 import dataclasses
 import functools
-import statistics
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import estimates, readings
+from bmg_sweeps import errors
+from bmg_sweeps.analysis import at_budget, estimates, folds, readings
 from bmg_sweeps.records import files, store
-from bmg_sweeps.sweep import display, grid
+from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.point import Point
 
@@ -34,7 +34,10 @@ class Score:
     points: tuple[Point, ...]  # One for each combination of what is averaged over.
     values: tuple[float, ...]  # The validation metric of each point.
     estimate: estimates.Estimate  # Their mean.
-    test_values: tuple[float | None, ...] = ()  # Read for the best only, afterwards.
+    read_at: float  # Of the row that was read furthest before the budget.
+    # Read for the best only, afterwards: rows of tests of each point, and its value.
+    test_rows: tuple[store.Rows, ...] = dataclasses.field(default=(), repr=False)
+    test_values: tuple[float | None, ...] = ()
     test: estimates.Estimate | None = None  # Their mean, where all are finite.
 
 
@@ -57,8 +60,16 @@ class Selection:
     left_out: tuple[LeftOut, ...] = ()
     best: tuple[Score, ...] = ()  # One for each budget and method that has any.
     refused: str | None = None  # Why nothing can be selected on this axis.
+    # By budget and method, of what a method may have chosen with two seeds or more.
+    held_out: Mapping[tuple[float, str], folds.HeldOut] = dataclasses.field(
+        default_factory=dict
+    )
     best_by: Mapping[str, tuple[Score, ...]] = dataclasses.field(default_factory=dict)
     # By field: at the last budget, one for each of its values and each method.
+
+    def apart(self, score: Score) -> folds.HeldOut | None:
+        """Returns what is held out of a score's method at its budget."""
+        return self.held_out.get((score.budget, score.method))
 
 
 def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[float]]:
@@ -79,7 +90,9 @@ def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[fl
         if not isinstance(parts, int):
             amounts[axis] = list(parts)
         elif axis in stop:
-            amounts[axis] = [stop[axis] * i / parts for i in range(1, parts + 1)]
+            # The last is the stop rule itself: 0.1 * 3 / 3 is more than 0.1.
+            parts_before = [stop[axis] * i / parts for i in range(1, parts)]
+            amounts[axis] = [*parts_before, float(stop[axis])]
     if not amounts:
         raise errors.UserError(
             f"--stop {', '.join(stop)}: expected {select.axis}=N, on which the "
@@ -114,69 +127,37 @@ def select(
     if refused:
         return Selection(axis, refused=refused)
     configurations = readings.by_configuration(trained, sweep.select.over)
+    lacking = _lacking(sweep, configurations)
     scores, left_out, best = [], [], []
+    candidates: dict[tuple[float, str], list[folds.Candidate]] = {}
     for amount in amounts:
-        here = []
-        for members in configurations.values():
-            result = _score(sweep, members, axis, amount)
-            (here if isinstance(result, Score) else left_out).append(result)
+        here: list[Score] = []
+        for key, members in configurations.items():
+            result, runs = _score(sweep, members, axis, amount, lacking.get(key))
+            if isinstance(result, Score):
+                here.append(result)
+            else:
+                left_out.append(result)
+            if runs:
+                candidates.setdefault((amount, result.method), []).append(runs)
         scores += here
         for method in [*sweep.methods, "other"]:
             rivals = [score for score in here if score.method == method]
             if rivals:
                 best.append(min(rivals, key=lambda s: _rank(sweep.select, s)))
     last = [score for score in scores if score.budget == amounts[-1]]
-    best_by = {field: _best_by(sweep.select, last, field) for field in sweep.by}
-    return Selection(axis, tuple(scores), tuple(left_out), tuple(best), None, best_by)
-
-
-def measured(
-    members: Sequence[readings.Trained],
-    over: Sequence[str],
-    axis: str,
-    amount: float,
-    measure: display.Measure,
-) -> estimates.Estimate | str:
-    """Reads a measure of one configuration at a budget.
-
-    Args:
-        members: its points.
-        over: names of the fields that are averaged over.
-        axis: that the budget is measured on.
-        amount: the budget.
-        measure: the column, and how much training its rows are averaged over.
-
-    Returns:
-        Its mean, and deviation over seeds; or why there is none.
-    """
-    values = read_column(members, axis, amount, measure.metric, measure.last)
-    if isinstance(values, str):
-        return values
-    return estimates.over_runs(over, [one.point for one in members], values)
-
-
-def read_column(
-    members: Sequence[readings.Trained],
-    axis: str,
-    amount: float,
-    metric: str,
-    last: float | None = None,
-) -> list[float] | str:
-    """Reads a column of several points at a budget.
-
-    Args:
-        members: the points.
-        axis: that the budget is measured on.
-        amount: the budget.
-        metric: the column.
-        last: training before the budget whose rows are averaged; None is one row.
-
-    Returns:
-        A number for each point; or why there is none of the first that has none.
-    """
-    begin = None if last is None else amount - last
-    values, reasons = _values(members, axis, amount, metric, begin)
-    return next(filter(None, reasons), None) or values
+    return Selection(
+        axis,
+        tuple(scores),
+        tuple(left_out),
+        tuple(best),
+        held_out={
+            (amount, method): apart
+            for (amount, method), runs in candidates.items()
+            if (apart := folds.make(sweep.select, method, amount, runs))
+        },
+        best_by={field: _best_by(sweep.select, last, field) for field in sweep.by},
+    )
 
 
 def with_tests(
@@ -195,29 +176,56 @@ def with_tests(
     Returns:
         The same, with tests in `best`.
     """
-    metric = sweep.select.test
-    if metric is None:
+    rule = sweep.select
+    if rule.test is None:
         return result
-    records = {one.point.id: one.record for one in trained}
+    runs = {one.point.id: one for one in trained}
     # The same configuration may be the best at many budgets.
-    tests = functools.cache(lambda point_id: readings.tests(storage, records[point_id]))
+    tests = functools.cache(lambda i: readings.tests(storage, runs[i].record))
+    return dataclasses.replace(
+        result,
+        best=tuple(_tested(rule, score, tests) for score in result.best),
+        best_by={
+            field: tuple(_tested(rule, score, tests) for score in scores)
+            for field, scores in result.best_by.items()
+        },
+        held_out={
+            key: _tested_apart(rule, result.axis, one, runs, tests)
+            for key, one in result.held_out.items()
+        },
+    )
 
-    def tested(score: Score) -> Score:
-        tables = [tests(p.id) for p in score.points]
-        values = tuple(
-            readings.value_at(t, score.axis, metric, score.budget) for t in tables
-        )
-        is_whole = all(value is not None for value in values)
-        test = (
-            estimates.over_runs(sweep.select.over, score.points, values)
-            if is_whole
-            else None
-        )
-        return dataclasses.replace(score, test_values=values, test=test)
 
-    best = tuple(map(tested, result.best))
-    best_by = {f: tuple(map(tested, scores)) for f, scores in result.best_by.items()}
-    return dataclasses.replace(result, best=best, best_by=best_by)
+def _tested(
+    rule: grid.Select, score: Score, tests: Callable[[str], store.Rows]
+) -> Score:
+    """Reads the tests of a configuration."""
+    rows = tuple(tests(p.id) for p in score.points)
+    values = tuple(
+        readings.value_at(table, score.axis, rule.test or "", score.budget)
+        for table in rows
+    )
+    numbers = [value for value in values if value is not None]
+    is_whole = len(numbers) == len(values)
+    test = estimates.over_runs(rule.over, score.points, numbers) if is_whole else None
+    return dataclasses.replace(score, test_rows=rows, test_values=values, test=test)
+
+
+def _tested_apart(
+    rule: grid.Select,
+    axis: str,
+    apart: folds.HeldOut,
+    runs: Mapping[str, readings.Trained],
+    tests: Callable[[str], store.Rows],
+) -> folds.HeldOut:
+    """Reads the tests of the runs that are read where other seeds have chosen."""
+    rows = {p.id: tests(p.id) for p in apart.points}
+    found = dataclasses.replace(apart, test_rows=rows)
+    return folds.with_estimate(
+        found,
+        rule,
+        lambda p: at_budget.read_test(runs[p.id], rows[p.id], rule, axis, apart.budget),
+    )
 
 
 def on_fresh_seeds(
@@ -234,15 +242,15 @@ def on_fresh_seeds(
         Each configuration with each seed, on all tasks that it was selected on.
 
     Raises:
-        UserError: a seed was used in the selection, or the first field that scores
-            are averaged over is no seed.
+        UserError: a seed was used in the selection, or scores are not averaged over
+            a seed.
     """
     field = chosen.sweep.select.over[0]
     used = {p.values[field] for p in chosen.points}
     if not all(type(value) is int for value in used):
         raise errors.UserError(
-            f"--seeds: expected a sweep whose select.over begins with its seed; "
-            f"{chosen.name} begins with {field!r}"
+            f"--seeds: expected a sweep whose select.over has its seed; "
+            f"{chosen.name} has {field!r}"
         )
     if again := [seed for seed in seeds if seed in used]:
         raise errors.UserError(
@@ -253,8 +261,9 @@ def on_fresh_seeds(
     return tuple({p.id: p for p in points}.values())
 
 
-def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
+def as_json(sweep: grid.Sweep, selected: Selection, score: Score) -> dict[str, Any]:
     """Writes a selected configuration as values that JSON has."""
+    apart = selected.apart(score)
     return {
         "method": score.method,
         "budget": {score.axis: score.budget},
@@ -262,9 +271,23 @@ def as_json(sweep: grid.Sweep, score: Score) -> dict[str, Any]:
         "mean": score.estimate.mean,
         "deviation": score.estimate.deviation,
         "test": dataclasses.asdict(score.test) if score.test else None,
+        "held_out": apart and _apart_as_json(apart),
         "trainer": score.configuration.trainer,
         "configuration": score.configuration.values,
         "points": [p.id for p in score.points],
+    }
+
+
+def _apart_as_json(apart: folds.HeldOut) -> dict[str, Any]:
+    """Writes what is held out, or why there is nothing; and what is like the best."""
+    estimate = apart.estimate
+    return {
+        "mean": estimate and estimate.mean,
+        "deviation": estimate and estimate.deviation,
+        "reason": apart.reason or None,
+        "configurations": apart.num_configurations,
+        "like_the_best": [p.values for p in apart.alike],
+        "is_rough": apart.is_rough,
     }
 
 
@@ -273,58 +296,92 @@ def _rank(select: grid.Select, score: Score) -> tuple[float, str]:
     return -mean if select.mode == "max" else mean, score.configuration.id
 
 
+def _lacking(
+    sweep: grid.Sweep, configurations: Mapping[str, Sequence[readings.Trained]]
+) -> dict[str, str]:
+    """Says which configurations lack a run that the grid of their method has.
+
+    That grid is all of its seeds on all of its tasks: a mean over one seed is no rival
+    of a mean over five, nor one of an easy task of one of two.
+    """
+    over = sweep.select.over
+    by_method: dict[str, list[str]] = {}
+    for key, members in configurations.items():
+        method = grid.method_of(sweep, members[0].point.values)
+        by_method.setdefault(method, []).append(key)
+    found = {}
+    for keys in by_method.values():
+        runs = {key: {_run(over, m.point) for m in configurations[key]} for key in keys}
+        every = set().union(*runs.values())
+        seeds, tasks = ({run[part] for run in every} for part in (0, 1))
+        for key in keys:
+            missing = [r for r in itertools.product(seeds, tasks) if r not in runs[key]]
+            if missing:
+                found[key] = _no_point(over, missing, len(seeds) * len(tasks))
+    return found
+
+
+def _run(over: Sequence[str], point: Point) -> tuple[Any, tuple[Any, ...]]:
+    """Returns the seed of a run, and what it is of beside it."""
+    return point.values[over[0]], estimates.task(over, point)
+
+
+def _no_point(over: Sequence[str], missing: Iterable[tuple], whole: int) -> str:
+    (seed, task), *others = sorted(missing)
+    first = _named(over, (seed, *task))
+    lacks = f" and {len(others)} more" if others else ""
+    return f"no point of {first}{lacks}; the method has {whole} of each"
+
+
+def _named(over: Sequence[str], values: Iterable[Any]) -> str:
+    return ", ".join(f"{f} {value}" for f, value in zip(over, values, strict=True))
+
+
 def _score(
-    sweep: grid.Sweep, members: Sequence[readings.Trained], axis: str, amount: float
-) -> Score | LeftOut:
-    """Scores one configuration at one budget, or says why it cannot be."""
+    sweep: grid.Sweep,
+    members: Sequence[readings.Trained],
+    axis: str,
+    amount: float,
+    lacking: str | None,
+) -> tuple[Score | LeftOut, folds.Candidate | None]:
+    """Scores one configuration at one budget, or says why it cannot be.
+
+    Returns:
+        What it is to the plain choice, and to one by part of the seeds: there it counts
+        also where runs have diverged.
+    """
     rule = sweep.select
     configuration = members[0].point.configuration(rule.over)
     method = grid.method_of(sweep, configuration.values)
-    values, reasons = _values(members, axis, amount, rule.metric)
-    for one, reason in zip(members, reasons, strict=True):
-        if reason:
-            seed = ", ".join(f"{f} {one.point.values[f]}" for f in rule.over)
-            return LeftOut(method, configuration, amount, f"{seed}: {reason}")
+    if lacking:
+        return LeftOut(method, configuration, amount, lacking), None
     points = tuple(one.point for one in members)
-    return Score(
+    values = [at_budget.read(one, axis, amount, rule.metric) for one in members]
+    candidate = folds.Candidate(configuration, points, tuple(values))
+    numbers, failed = [], False
+    why = ""
+    for p, value in zip(points, values, strict=True):
+        if isinstance(value, at_budget.Missing):
+            run = _named(rule.over, (p.values[f] for f in rule.over))
+            why = why or f"{run}: {value.reason}"
+            failed |= not value.is_divergence
+        else:
+            numbers.append(value)
+    if why:
+        left_out = LeftOut(method, configuration, amount, why)
+        return left_out, None if failed else candidate
+    rows = (readings.row_at(m.table(rule.metric), axis, amount) for m in members)
+    score = Score(
         method=method,
         configuration=configuration,
         axis=axis,
         budget=amount,
         points=points,
-        values=tuple(values),
-        estimate=estimates.over_runs(rule.over, points, values),
+        values=tuple(numbers),
+        estimate=estimates.over_runs(rule.over, points, numbers),
+        read_at=min(row for row in rows if row is not None),
     )
-
-
-def _values(
-    members: Sequence[readings.Trained],
-    axis: str,
-    amount: float,
-    metric: str,
-    begin: float | None = None,
-) -> tuple[list[float | None], list[str | None]]:
-    """Reads each point's number at a budget, and says why where it has none."""
-    reasons = [_incomplete(one, axis, amount, metric) for one in members]
-    if any(reasons):
-        return [], reasons
-    values = [
-        readings.value_at(one.table(metric), axis, metric, amount)
-        if begin is None
-        else _mean(one.table(metric), axis, metric, begin, amount)
-        for one in members
-    ]
-    return values, [
-        _without_value(one, metric, axis, amount) if value is None else None
-        for one, value in zip(members, values, strict=True)
-    ]
-
-
-def _mean(rows: store.Rows, axis: str, metric: str, begin: float, end: float):
-    """Averages a column between two amounts; None where that is not finite."""
-    first, last = (bisect.bisect_right(rows.get(axis, ()), n) for n in (begin, end))
-    values = rows[metric][first:last] if metric in rows else []
-    return statistics.fmean(values) if values and None not in values else None
+    return score, candidate
 
 
 def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
@@ -335,31 +392,3 @@ def _best_by(rule: grid.Select, scores: Sequence[Score], field: str):
         rivals.setdefault(key, []).append(score)
     best = [min(group, key=lambda s: _rank(rule, s)) for group in rivals.values()]
     return tuple(sorted(best, key=lambda s: s.configuration.values[field]))
-
-
-def _without_value(one: readings.Trained, metric: str, axis: str, amount: float) -> str:
-    """Says why a point that has trained to a budget has no number there."""
-    table = one.table(metric)
-    if metric not in table:
-        return f"{metric} is no column of its rows"
-    if not bisect.bisect_right(table[axis], amount):
-        return f"no row before {amount:g} {axis}"
-    return f"{metric} is not finite"
-
-
-def _incomplete(
-    one: readings.Trained, axis: str, amount: float, metric: str
-) -> str | None:
-    """Says why a point's number at a budget does not count; None where it does."""
-    if one.record.damage:
-        return f"damaged record ({one.record.damage})"
-    width = one.record.provenance.pack_width or 1
-    if width > 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
-        return f"ran in a pack of {width}, whose hours are not its own"
-    if one.record.progress.get(axis, 0) >= amount:
-        return None
-    failure = one.record.failure
-    if failure:
-        return errors.one_line(f"{failure.kind} ({store.reason(failure)})")
-    reached = one.record.progress.get(axis, 0)
-    return f"trained to {formatting.amount(reached)} {axis}" if reached else "not run"

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import results, selection
+from bmg_sweeps.analysis import folds, results, selection
 from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices, grid
@@ -82,6 +82,27 @@ def selected(
             f"{one.reason}"
         )
     return found
+
+
+def how_sure(sweep: grid.Sweep, apart: folds.HeldOut | None) -> list[str]:
+    """Says how sure a choice among several configurations is.
+
+    Args:
+        sweep: that was selected from.
+        apart: what is held out of the choice; None with one seed.
+
+    Returns:
+        What is held out, and which configurations are like the best.
+    """
+    if apart is None or not apart.has_choice:
+        return []
+    number = f"{apart.estimate.mean:.6g}" if apart.estimate else apart.reason
+    lines = [f"Held out, of {apart.num_configurations} configurations: {number}."]
+    if apart.alike:
+        names = "; ".join(grid.describe(sweep, p.values) for p in apart.alike)
+        rough = ", roughly" if apart.is_rough else ""
+        lines.append(f"Not told apart from the best{rough}: {names}.")
+    return lines
 
 
 def _budget(chosen: choices.Chosen, budget) -> tuple[str, float]:

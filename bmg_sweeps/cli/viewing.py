@@ -304,16 +304,18 @@ def best(
 ) -> None:
     """Print the selected configurations, as gin text or as JSON."""
     chosen = choices.choose(sweep, choice)
-    scores = answers.selected(storage, chosen, budget).first.best
+    selected = answers.selected(storage, chosen, budget).first
     if form == "json":
-        written = [selection.as_json(chosen.sweep, s) for s in scores]
+        written = [selection.as_json(chosen.sweep, selected, s) for s in selected.best]
         print(json.dumps(written, indent=2))
         return
-    for s in scores:
+    for s in selected.best:
         ids = ", ".join(p.id for p in s.points)
         metric = chosen.sweep.select.metric
         at = formatting.amounts({s.axis: s.budget})
         print(f"# {s.method} at {at}: {metric} {s.estimate.mean:.6g}, points {ids}.")
+        for line in answers.how_sure(chosen.sweep, selected.apart(s)):
+            print(f"# {line}")
         print(s.points[0].gin_text())
 
 

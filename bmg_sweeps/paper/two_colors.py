@@ -9,7 +9,12 @@ def _at_10m(
     method: str, mean: float, deviation: float | None, source: str = _LUKETINA
 ) -> PublishedBest:
     return PublishedBest(
-        method=method, budget=10e6, mean=mean, deviation=deviation, source=source
+        method=method,
+        budget=10e6,
+        mean=mean,
+        deviation=deviation,
+        seeds=None if deviation is None else 10,
+        source=source,
     )
 
 

@@ -1,14 +1,17 @@
 """Tables of what was selected: at each budget, or for each value of a field."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import published, tables
+from bmg_sweeps.reporting import held_out_cells, published, tables
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Share, Table
 from bmg_sweeps.sweep import display, grid
+
+FAR = 0.05  # Part of a budget; a row that is further before it is told.
 
 
 def table(results: Results, axis: str) -> Table:
@@ -24,12 +27,14 @@ def table(results: Results, axis: str) -> Table:
         return Table(key, title, (Column("why not"),), ((selected.refused,),))
     others = published.best(chosen, axis)
     columns = [Column(axis, "amount"), *_selected_columns(rule)]
+    columns += held_out_cells.columns(selected)
     columns += [Column("points", "count"), Column("complete", "share")]
     if others:
         columns.append(Column("published", "estimate", is_published=True))
         columns.append(Column("Δ", "difference", is_published=True))
     rows = [_best_row(results, best, others) for best in selected.best]
-    notes = [how(results), *published.note(chosen)]
+    notes = [how(results), *held_out_cells.notes(results, axis)]
+    notes += [*remarks(results, axis), *published.note(chosen)]
     notes += [
         f"Published, at {formatting.shown_amount(a.budget)} {axis}: {a.method} "
         f"{estimates.exact(Estimate(a.mean, a.deviation))} ({a.source})."
@@ -58,7 +63,7 @@ def headline(results: Results, axis: str) -> list[Table]:
             for row, score in zip(whole.rows, best, strict=True)
             if score.budget == last
         ),
-        notes=whole.notes[:1],
+        notes=(how(results), *held_out_cells.notes(results, axis)),
     )
     return [made]
 
@@ -101,12 +106,49 @@ def how(results: Results) -> str:
     rule = results.sweep.select
     over = ", ".join(f"{field}s" for field in rule.over)
     text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
+    flattered = "the best of many is flattered; `rerun` runs fresh ones."
     if rule.test:
-        return text + f"Chosen by {rule.metric}; {rule.test} was read afterwards."
-    return text + (
-        "Chosen and reported on the same ones: the best of many is flattered; `rerun` "
-        "runs fresh ones."
-    )
+        return text + (
+            f"Chosen by {rule.metric}; {rule.test} was read afterwards, of the same "
+            f"runs: there, too, {flattered}"
+        )
+    return text + f"Chosen and reported on the same ones: {flattered}"
+
+
+def remarks(results: Results, axis: str) -> list[str]:
+    """Says what of the best is not what its place in the table says.
+
+    Returns:
+        Which tests are missing; and which rows were read far before their budget.
+    """
+    rule, best = results.sweep.select, results.selections[axis].best
+    untested = [s for s in best if rule.test and s.test is None]
+    found = [
+        f"{_where(methods, axis, budget)}: not every {rule.over[0]} has {rule.test}."
+        for budget, methods in _by_budget(untested).items()
+    ]
+    early = [s for s in best if s.read_at < (1 - FAR) * s.budget]
+    by_row: dict[float, list[selection.Score]] = {}
+    for score in early:
+        by_row.setdefault(score.read_at, []).append(score)
+    for amount, scores in by_row.items():
+        shown = formatting.shown_amount(amount)
+        found += [
+            f"{_where(methods, axis, budget)}: read at {shown}, far before the budget."
+            for budget, methods in _by_budget(scores).items()
+        ]
+    return found
+
+
+def _by_budget(scores: Iterable[selection.Score]) -> dict[float, list[str]]:
+    found: dict[float, list[str]] = {}
+    for score in scores:
+        found.setdefault(score.budget, []).append(score.method)
+    return found
+
+
+def _where(methods: Sequence[str], axis: str, budget: float) -> str:
+    return f"{', '.join(methods)} at {formatting.shown_amount(budget)} {axis}"
 
 
 def _selected_columns(rule: grid.Select) -> list[Column]:
@@ -127,13 +169,14 @@ def _best_row(
     considered = sum((s.budget, s.method) == at for s in selected.scores)
     left_out = sum((s.budget, s.method) == at for s in selected.left_out)
     row = [best.budget, *_selected_cells(results, best)]
+    row += held_out_cells.cells(selected, best)
     row.append(runs(results, best.points))
     row.append(Share(considered, considered + left_out))
     if others:
         found = [a for a in others if (a.budget, a.method) == at]
-        ours = best.test or best.estimate
         row.append(Estimate(found[0].mean, found[0].deviation) if found else None)
-        row.append(ours.mean - found[0].mean if found else None)
+        chosen = results.chosen
+        row.append(published.difference(chosen, best, found[0]) if found else None)
     return tuple(row)
 
 

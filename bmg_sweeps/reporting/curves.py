@@ -10,7 +10,7 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.analysis.selection import Selection
+from bmg_sweeps.analysis.selection import Score, Selection
 from bmg_sweeps.sweep import display, grid, task_display
 from bmg_sweeps.sweep.choices import Chosen
 
@@ -22,6 +22,7 @@ class Attained(NamedTuple):
     at: list[float | str]  # Budgets, or values of the panel's field.
     means: list[float]
     deviations: list[float | None]  # Over seeds; None with one.
+    held_out: list[float | None]  # Where there was a choice, and else None.
 
 
 class Line(NamedTuple):
@@ -189,11 +190,19 @@ def attained(results: Results, panel: display.Best) -> list[Attained]:
         if estimate is None:
             continue
         values = score.configuration.values
-        one = found.setdefault(score.method, Attained(score.method, [], [], []))
+        one = found.setdefault(score.method, Attained(score.method, [], [], [], []))
         one.at.append(formatting.short(values[panel.by]) if panel.by else score.budget)
         one.means.append(estimate.mean)
         one.deviations.append(estimate.deviation)
+        one.held_out.append(None if panel.by else held_out(selected, score))
     return [found[method] for method in results.methods if method in found]
+
+
+def held_out(selected: Selection, score: Score) -> float | None:
+    """Returns what is held out of a score's method; None where it had no choice."""
+    apart = selected.apart(score)
+    estimate = apart.estimate if apart and apart.has_choice else None
+    return estimate.mean if estimate else None
 
 
 def below(sweep: grid.Sweep, panel: display.Best) -> str:

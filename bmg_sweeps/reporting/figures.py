@@ -107,6 +107,10 @@ def _draw_best(panel, results: Results, shown: display.Best) -> None:
             one.at, one.means, spread, **style, label=one.method, capsize=2,
             marker="o", markersize=4, linewidth=0 if shown.by else 1.5, elinewidth=1,
         )  # fmt: skip
+        if any(number is not None for number in one.held_out):
+            hollow = style | {"linestyle": ":", "marker": "o", "fillstyle": "none"}
+            numbers = np.array(one.held_out, dtype=float)  # None is a gap.
+            panel.plot(one.at, numbers, **hollow, label=f"{one.method}, held out")
     for method in () if shown.by else by_method:
         others = [a for a in published.best(chosen, shown.axis) if a.method == method]
         if others:
@@ -145,6 +149,9 @@ def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:
     for score in drawn:
         name = grid.name(sweep, score.configuration.values)
         label = f"{name}, {estimates.counted(sweep.select.over, score.points)}"
+        apart = curves.held_out(results.first, score)
+        if apart is not None and shown.metric == _deciding(sweep) and not shown.to:
+            label += f", held out {formatting.suffixed(apart)}"
         lines.append(curves.line(results, axis, shown, results.members(score)))
         draw_line(panel, lines[-1], by_method[score.method] | {"label": label})
     span = curves.span(results, axis, shown, lines)
@@ -152,6 +159,11 @@ def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:
     panel.set(title=title, xlabel=axis, ylabel=shown.label)
     for one in (panel.xaxis, panel.yaxis):
         set_ticks(one)
+
+
+def _deciding(sweep: grid.Sweep) -> str:
+    """Names the column that held-out numbers are of."""
+    return sweep.select.test or sweep.select.metric
 
 
 def draw_line(panel, line: curves.Line, style, width: float = 1.5) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import claims
-from bmg_sweeps.analysis.claims import Verdict
 from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.reporting import claim_table, page, rendering, tables
 
 
@@ -75,7 +75,8 @@ def write(entries: Sequence[Entry], using: str) -> str:
             "entry": one,
             "supported": one.counted(Verdict.SUPPORTED),
             "contradicted": one.counted(Verdict.CONTRADICTED),
-            "open": one.counted(Verdict.OPEN, Verdict.NOT_CONTRADICTED),
+            "open": len(one.claims)
+            - one.counted(Verdict.SUPPORTED, Verdict.CONTRADICTED),
         }
         for one in entries
     ]

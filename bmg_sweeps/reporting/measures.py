@@ -1,7 +1,7 @@
 """The table of a sweep's measures: columns of the rows, for every configuration."""
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import readings, selection
+from bmg_sweeps.analysis import at_budget, readings, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import published
@@ -30,7 +30,7 @@ def table(results: Results) -> list[Table]:
         values = members[0].point.configuration(rule.over).values
         row: list[Cell] = [grid.method_of(sweep, values), grid.describe(sweep, values)]
         for measure in sweep.measures:
-            found = refused[measure.metric] or selection.measured(
+            found = refused[measure.metric] or at_budget.measured(
                 members, rule.over, axis, last, measure
             )
             if isinstance(found, str):

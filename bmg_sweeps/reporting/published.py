@@ -1,6 +1,11 @@
 """Published numbers that may stand beside a sweep's own, and why others may not."""
 
 from bmg_sweeps import formatting
+from bmg_sweeps.analysis import differences
+from bmg_sweeps.analysis.differences import Difference
+from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.intervals import Interval
+from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import (
@@ -81,6 +86,43 @@ def summaries(chosen: Chosen, axis: str, budget: float) -> list[PublishedSummary
         return []
     found = numbers.summaries
     return [one for one in found if (one.axis, one.budget) == (axis, budget)]
+
+
+def ours(chosen: Chosen, score: Score) -> Estimate | None:
+    """Returns what stands beside a published number: the test, where there are any."""
+    return score.test if chosen.sweep.select.test else score.estimate
+
+
+def difference(
+    chosen: Chosen, score: Score, other: PublishedBest
+) -> Interval | float | None:
+    """Takes a published number off ours.
+
+    Args:
+        chosen: the sweep.
+        score: ours.
+        other: the published number.
+
+    Returns:
+        Ours − published, with a 95 % interval by Welch's t where both have a deviation
+        over several seeds; None where ours lacks a test.
+    """
+    estimate, rule = ours(chosen, score), chosen.sweep.select
+    if estimate is None:
+        return None
+    number = len({p.values[rule.over[0]] for p in score.points})
+    sides = [
+        differences.Mean(mean, deviation**2 / seeds, seeds - 1)
+        for mean, deviation, seeds in (
+            (estimate.mean, estimate.deviation, number),
+            (other.mean, other.deviation, other.seeds),
+        )
+        if deviation is not None and seeds is not None and seeds > 1
+    ]
+    if len(sides) < 2:
+        return estimate.mean - other.mean
+    found = differences.of_means(*sides)
+    return found.interval() if isinstance(found, Difference) else found
 
 
 def is_of(one: PublishedMeasure, sweep: grid.Sweep, values: grid.Values) -> bool:

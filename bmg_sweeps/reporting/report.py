@@ -13,6 +13,7 @@ from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
     claim_table,
+    held_out_cells,
     improvement,
     measures,
     published,
@@ -20,7 +21,7 @@ from bmg_sweeps.reporting import (
     task_lines,
     task_tables,
 )
-from bmg_sweeps.reporting.tables import Column, Key, Kind, Table
+from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
@@ -171,7 +172,8 @@ def comma_separated(results: Results) -> str:
         Columns for method, configuration as tables describe it, each tuned field, axis,
         budget, mean and deviation of the metric, number of points (and of seeds and
         tasks, where there are both), whether it is the method's best there, and if so,
-        mean and deviation of the test, and what is published of the method's best.
+        mean and deviation of the test, of what is held out, and what is published of
+        the method's best; and whether it cannot be told apart from that best.
         Where the sweep names its tasks, a line for each of them follows, which has the
         task, its score with the deviation, and what is published of it, as well.
     """
@@ -180,11 +182,13 @@ def comma_separated(results: Results) -> str:
     over = rule.over if len(rule.over) > 1 else ()
     others = {axis: published.best(results.chosen, axis) for axis in results.selections}
     has_others = any(others.values())
+    has_apart = any(map(held_out_cells.is_shown, results.selections.values()))
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     names = (*("method", "configuration", *fields, "axis", "budget"),
              *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
              *((rule.test, "test_deviation") if rule.test else ()),
+             *(_HELD_OUT if has_apart else ()),
              *(_PUBLISHED if has_others else ()))  # fmt: skip
     of_tasks = task_lines.names(sweep)
     writer.writerow((*names, *of_tasks))
@@ -200,6 +204,8 @@ def comma_separated(results: Results) -> str:
             row += (winner is not None,)
             if rule.test:
                 row += dataclasses.astuple(tested) if tested else ("", "")
+            if has_apart:
+                row += _apart(selected, score, winner is not None)
             if has_others:
                 row += _published(others[score.axis], score) if winner else ("",) * 3
             writer.writerow((*row, *("",) * len(of_tasks)))
@@ -210,7 +216,19 @@ def comma_separated(results: Results) -> str:
     return buffer.getvalue()
 
 
+_HELD_OUT = ("held_out", "held_out_deviation", "like_best")
 _PUBLISHED = ("published", "published_deviation", "published_configuration")
+
+
+def _apart(
+    selected: selection.Selection, score: selection.Score, is_best: bool
+) -> tuple[Any, ...]:
+    """What is held out of the best, and whether a configuration is like it."""
+    apart = selected.apart(score) if is_best else None
+    estimate = apart.estimate if apart else None
+    is_alike = held_out_cells.is_alike(selected, score)
+    numbers = dataclasses.astuple(estimate) if estimate else ("", "")
+    return (*numbers, "" if is_alike is None else is_alike)
 
 
 def _configuration(
@@ -284,14 +302,20 @@ def _scores_table(results: Results, axis: str) -> Table:
     for score in selected.scores:
         key = score.configuration.id
         by_configuration.setdefault(key, {})[score.budget] = score
+    last = {s.configuration.id: s for s in selected.scores if s.budget == every[-1]}
+    alike = {key: held_out_cells.is_alike(selected, s) for key, s in last.items()}
+    has_alike = any(is_alike is not None for is_alike in alike.values())
     rows = []
-    for by_budget in by_configuration.values():
+    for key, by_budget in by_configuration.items():
         one = next(iter(by_budget.values()))
-        cells = [by_budget[a].estimate if a in by_budget else None for a in amounts]
-        described = grid.describe(sweep, one.configuration.values)
-        rows.append((one.method, described, *cells))
+        cells: list[Cell] = [one.method, grid.describe(sweep, one.configuration.values)]
+        cells += [by_budget[a].estimate if a in by_budget else None for a in amounts]
+        if has_alike:
+            cells.append("yes" if alike.get(key) else None)
+        rows.append(tuple(cells))
     columns = [Column("method"), Column("configuration")]
     columns += [Column(formatting.shown_amount(a), "estimate") for a in amounts]
+    columns += [Column(held_out_cells.ALIKE)] if has_alike else []
     title = f"{sweep.select.metric} of every configuration, by {axis}"
     note = f"At {len(amounts)} of {len(every)} budgets; CSV has all of them."
     notes = (note,) if len(amounts) < len(every) else ()

@@ -1,11 +1,12 @@
 """The selection at each budget in the paper's form: a row a budget, methods abreast."""
 
+import dataclasses
 from collections.abc import Mapping
 
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Score
-from bmg_sweeps.reporting import best_tables, published, tables
+from bmg_sweeps.reporting import best_tables, held_out_cells, published, tables
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -30,14 +31,16 @@ def table(results: Results, axis: str) -> Table:
         values by symbol, validation and test; and what is published of the same.
     """
     chosen = results.chosen
-    notes = [best_tables.how(results), _complete(results, axis)]
+    notes = [best_tables.how(results), *held_out_cells.notes(results, axis)]
+    notes.append(_complete(results, axis))
+    notes += best_tables.remarks(results, axis)
     notes += published.note(chosen)
     sources = {a.source: None for a in published.best(chosen, axis)}
     notes += [f"Published: {source}. Δ is ours − published." for source in sources]
     return Table(
         Key(Kind.BEST, axis),
         best_tables.title_of(results, axis),
-        tuple(_columns(chosen, axis)),
+        tuple(_columns(results, axis)),
         tuple(_rows(results, axis)),
         tuple(notes),
     )
@@ -59,9 +62,11 @@ def published_table(results: Results, axis: str) -> list[Table]:
         score = ours.get((a.budget, a.method))
         found: tuple[Cell, ...] = (None, None, None)
         if score:
-            values, estimate = score.configuration.values, score.test or score.estimate
-            described = grid.describe(results.sweep, values)
-            found = (estimate, described, estimate.mean - a.mean)
+            found = (
+                published.ours(results.chosen, score),
+                grid.describe(results.sweep, score.configuration.values),
+                published.difference(results.chosen, score, a),
+            )
         rows.append((*row, *found, a.source))
     columns = (
         *(Column("method"), Column(axis, "amount")),
@@ -83,20 +88,27 @@ def _methods(chosen: Chosen, axis: str) -> dict[str, grid.Method]:
     return {name: one for name, one in chosen.sweep.methods.items() if name in named}
 
 
-def _columns(chosen: Chosen, axis: str) -> list[Column]:
-    rule = chosen.sweep.select
+def _columns(results: Results, axis: str) -> list[Column]:
+    chosen, rule = results.chosen, results.sweep.select
+    apart = _apart_columns(results, axis)
     columns = [Column(axis, "amount")]
     numbers = ["validation", "test"] if rule.test else [rule.metric]
     for name, method in _methods(chosen, axis).items():
         symbols = [symbol.text for symbol in method.symbols.values()]
         columns += [Column(symbol, "value", name) for symbol in symbols]
         columns += [Column(number, "estimate", name) for number in numbers]
+        columns += [dataclasses.replace(column, group=name) for column in apart]
         if published.best(chosen, axis):
             group = f"{name} published"
             columns += [Column(symbol, "value", group, True) for symbol in symbols]
             columns.append(Column(numbers[-1], "printed", group, True))
             columns.append(Column("Δ", "difference", group, True))
     return columns
+
+
+def _apart_columns(results: Results, axis: str) -> list[Column]:
+    """The held-out number alone: a wide table has no room for more."""
+    return held_out_cells.columns(results.selections[axis])[:1]
 
 
 def _rows(results: Results, axis: str) -> list[tuple[Cell, ...]]:
@@ -108,9 +120,9 @@ def _rows(results: Results, axis: str) -> list[tuple[Cell, ...]]:
         row: list[Cell] = [budget]
         for name, method in _methods(results.chosen, axis).items():
             score, other = ours.get((budget, name)), theirs.get((budget, name))
-            row += _our_cells(results.sweep.select, method, score)
+            row += _our_cells(results, axis, method, score)
             if others:
-                row += _their_cells(method, other, score)
+                row += _their_cells(results.chosen, method, other, score)
         made.append(tuple(row))
     return made
 
@@ -134,20 +146,28 @@ def _complete(results: Results, axis: str) -> str:
 
 
 def _our_cells(
-    rule: grid.Select, method: grid.Method, score: Score | None
+    results: Results, axis: str, method: grid.Method, score: Score | None
 ) -> list[Cell]:
+    rule, selected = results.sweep.select, results.selections[axis]
     if score is None:
-        return [None] * (len(method.tuned) + (2 if rule.test else 1))
+        number = len(method.tuned) + (2 if rule.test else 1)
+        return [None] * (number + len(_apart_columns(results, axis)))
     values = score.configuration.values
     cells: list[Cell] = [
         tables.value(symbol.labels.get(values[field], values[field]))
         for field, symbol in method.symbols.items()
     ]
-    return [*cells, score.estimate, *([score.test] if rule.test else [])]
+    tests = [score.test] if rule.test else []
+    number_apart = held_out_cells.number(selected.apart(score))
+    apart = [number_apart for _ in _apart_columns(results, axis)]
+    return [*cells, score.estimate, *tests, *apart]
 
 
 def _their_cells(
-    method: grid.Method, other: PublishedBest | None, score: Score | None
+    chosen: Chosen,
+    method: grid.Method,
+    other: PublishedBest | None,
+    score: Score | None,
 ) -> list[Cell]:
     if other is None:
         return [None] * (len(method.tuned) + 2)
@@ -156,6 +176,5 @@ def _their_cells(
         tables.value(other.selected[s]) if s in other.selected else None
         for s in symbols
     ]
-    ours = score and (score.test or score.estimate)
-    difference = ours.mean - other.mean if ours else None
+    difference = score and published.difference(chosen, score, other)
     return [*cells, Estimate(other.mean, other.deviation), difference]

@@ -67,6 +67,7 @@ class Described(NamedTuple):
 
     what: str
     estimate: Estimate
+    held_out: float | None = None  # Where other seeds chose.
 
 
 Cell = str | int | float | Estimate | Interval | Share | Described | None
@@ -74,7 +75,7 @@ ColumnKind = Literal[
     "amount",  # An amount of training: a number.
     "count",  # A number of things; or words, where it takes more than a number.
     "described",  # A Described.
-    "difference",  # A number that is written with its sign.
+    "difference",  # A number that is written with its sign, or an Interval of such.
     "estimate",  # An Estimate.
     "interval",  # An Interval in the unit of the metric, or its estimate alone.
     "probability",  # An Interval of numbers from 0 to 1.
@@ -215,11 +216,17 @@ def _printed(estimate: Estimate) -> str:
     return " ± ".join(f"{number:g}" for number in numbers if number is not None)
 
 
+def _described(cell: Described) -> str:
+    apart = cell.held_out
+    more = "" if apart is None else f"; held out {formatting.suffixed(apart)}"
+    return f"{cell.what}: {estimates.short(cell.estimate)}{more}"
+
+
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "amount": formatting.shown_amount,
     "count": str,
-    "described": lambda cell: f"{cell.what}: {estimates.short(cell.estimate)}",
-    "difference": formatting.signed,
+    "described": _described,
+    "difference": lambda cell: intervals.interval(cell, formatting.signed),
     "interval": lambda cell: intervals.interval(cell, formatting.suffixed),
     "printed": _printed,
     "probability": lambda cell: intervals.interval(cell, "{:.2f}".format),

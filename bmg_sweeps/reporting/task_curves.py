@@ -102,7 +102,7 @@ def summary(results: Results, panel: task_display.TaskSummary) -> list[Attained]
                 for seed in now
             ]
             deviations.append(float(np.std(apart, ddof=1)) if len(apart) > 1 else None)
-        made.append(Attained(one.method, amounts.tolist(), means, deviations))
+        made.append(Attained(one.method, amounts.tolist(), means, deviations, []))
     return made
 
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from bmg_sweeps.analysis import estimates, selection
+from bmg_sweeps.analysis import at_budget, estimates
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.reporting import published
@@ -39,7 +39,7 @@ def of(results: Results, score: Score) -> Iterator[tuple[_Cells, _Cells]]:
     tasks = results.sweep.tasks
     if tasks is None:
         return
-    raw = selection.read_column(
+    raw = at_budget.read_all(
         results.members(score), score.axis, score.budget, tasks.score
     )
     others = published.on_tasks(results.chosen, score.axis, score.budget)

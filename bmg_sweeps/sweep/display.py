@@ -111,6 +111,9 @@ class Claim:
     more: Quantity | str
     less: Quantity | str
     are_equal: bool = False  # Whether it says that the two do not differ.
+    # A difference that still counts as none, in the unit of what is compared. It makes
+    # a claim that two are equal one that can be supported.
+    equal_within: float | None = None
     # Statistic over tasks that is compared: "median", "mean" or "interquartile_mean";
     # None compares the means of seeds.
     over_tasks: str | None = None
@@ -127,6 +130,7 @@ class Claim:
             validation.require(is_side, name, value, form)
         is_bool = isinstance(self.are_equal, bool)
         validation.require(is_bool, "are_equal", self.are_equal, "a bool")
+        validation.amount_or_none("equal_within", self.equal_within)
         if self.over_tasks is not None:
             task_display.check_statistic("over_tasks", self.over_tasks)
 
@@ -193,6 +197,7 @@ class PublishedBest:
     mean: float
     deviation: float | None = None  # Over seeds.
     source: str
+    seeds: int | None = None  # How many the mean is over, where that is known.
     axis: str = "env_steps"  # Axis of the budget.
     selected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By symbol.
 

@@ -153,6 +153,10 @@ class Select:
     budgets: Mapping[str, int | tuple[float, ...]]
     test: str | None = None  # Column that is read once the choice is made.
     over: tuple[str, ...] = ("seed",)  # Fields that a score is averaged over.
+    # They are kept with the seed first, wherever it stands: it is told by its name.
+    # What a run counts as that diverged where it was chosen by other seeds, in the unit
+    # of the metric, or of the test. None says how often, and gives no number.
+    floor: float | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
@@ -172,6 +176,9 @@ class Select:
         )
         for field in self.over:
             validation.text("over", field)
+        validation.number_or_none("floor", self.floor)
+        ordered = sorted(self.over, key=lambda field: field != "seed")  # It is stable.
+        object.__setattr__(self, "over", tuple(ordered))
 
     @property
     def axis(self) -> str:

@@ -1,6 +1,7 @@
 """Checks of what a sweep's file declares; each raises ValueError, in one line."""
 
 import ast
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -53,6 +54,13 @@ def is_amount(value: Any) -> bool:
 def amount_or_none(name: str, value: Any) -> None:
     """Requires a number above 0, or None."""
     require(value is None or is_amount(value), name, value, "a number above 0")
+
+
+def number_or_none(name: str, value: Any) -> None:
+    """Requires a finite number, or None."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_finite = is_number and math.isfinite(value)
+    require(value is None or is_finite, name, value, "a finite number")
 
 
 def budgets(value: Any) -> None:

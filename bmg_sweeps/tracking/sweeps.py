@@ -157,13 +157,19 @@ def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
 
 
 def _best(selected: Selection) -> store.Rows:
-    """Writes each method's best by budget: mean, deviation, and those of the test."""
+    """Writes each method's best by budget: mean, deviation; of tests and held out."""
     amounts = sorted({score.budget for score in selected.best})
     rows: store.Rows = {selected.axis: amounts}
     for score in selected.best:
         name = _metric(selected.axis, score.method)
         place = amounts.index(score.budget)
-        for suffix, estimate in (("", score.estimate), ("_test", score.test)):
+        apart = selected.apart(score)
+        shown = (
+            ("", score.estimate),
+            ("_test", score.test),
+            ("_held_out", apart.estimate if apart and apart.has_choice else None),
+        )
+        for suffix, estimate in shown:
             for part in ("mean", "deviation") if estimate else ():
                 key = name + suffix + ("" if part == "mean" else "_deviation")
                 column = rows.setdefault(key, [None] * len(amounts))
@@ -183,8 +189,9 @@ def _name_of(key: tables.Key) -> str:
 def _configurations(loaded: results.Results) -> dict[str, str]:
     """Writes the best configurations: all as JSON, and the gin text of each."""
     sweep = loaded.sweep
-    best = [score for s in loaded.selections.values() for score in s.best]
-    written = [selection.as_json(sweep, s) for s in best]
+    selections = loaded.selections.values()
+    best = [score for s in selections for score in s.best]
+    written = [selection.as_json(sweep, s, one) for s in selections for one in s.best]
     texts = {"best.json": json.dumps(written, indent=2) + "\n"}
     for s in best:
         budget = formatting.amounts({s.axis: s.budget})

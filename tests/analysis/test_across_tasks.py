@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import toy_tasks
 
-from bmg_sweeps.analysis import across_tasks, claims, intervals
-from bmg_sweeps.analysis.claims import Verdict
+from bmg_sweeps.analysis import across_tasks, claims, differences, intervals
+from bmg_sweeps.analysis.verdicts import Verdict
 
 A = np.array([[1, 5, 0], [3, 7, 1]], dtype=float)
 B = np.array([[2, 1, 2], [2, 1, 2]], dtype=float)
@@ -61,9 +61,9 @@ def test_a_single_task_is_its_mean():
 
 def test_a_difference_resamples_both_within_each_task():
     """B does not vary: what A's mean and median have, less 5 / 3 and 2."""
-    found = intervals.difference_over_tasks("mean", A, B)
-    assert found == pytest.approx((3.5 / 3, 1.5 / 3, 5.5 / 3))
-    assert intervals.difference_over_tasks("median", A, B) == (0, -1, 1)
+    found = differences.over_tasks("mean", A, B)
+    assert found.interval() == pytest.approx((3.5 / 3, 1.5 / 3, 5.5 / 3))
+    assert differences.over_tasks("median", A, B).interval() == (0, -1, 1)
 
 
 def test_methods_are_read_by_task_and_seed(storage):

@@ -188,12 +188,13 @@ def test_an_incomplete_configuration_is_listed_and_never_chosen(
     storage, rewards, keywords, reason
 ):
     """Its first seed has by far the best reward, and its second one is incomplete."""
-    top, low = [toy_point(0.1, seed) for seed in (0, 1)], toy_point(0.2)
+    top, (low, other) = ([toy_point(r, s) for s in (0, 1)] for r in (0.1, 0.2))
     record(storage, top[0], [99, 99])
     if rewards:
         record(storage, top[1], rewards, **keywords)
-    record(storage, low, [0, 1])
-    result = select(storage, *top, low)
+    for p in (low, other):
+        record(storage, p, [0, 1])
+    result = select(storage, *top, low, other)
     (left_out,) = at(result.left_out, 100)
     assert left_out.reason == f"seed 1: {reason}"
     assert left_out.configuration == top[0].configuration()

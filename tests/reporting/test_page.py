@@ -301,8 +301,8 @@ def test_the_tables_have_the_records_numbers(toy):
     head, *rows = table(toy, "Best at 1,000 env_steps")
     assert head[:3] == ["method", "selected", "reward"]
     assert rows == [
-        ["A", "β=0.2", "1,296 ± 96", "3", "2 / 2", "1,240 ± 90", "+56"],
-        ["B", "β=0.1", "432.000 ± 32.000", "3", "2 / 2", "–", "–"],
+        ["A", "β=0.2", *["1,296 ± 96"] * 2, "2 / 2", "3", "2 / 2", "1,240 ± 90", "+56"],
+        ["B", "β=0.1", *["432.000 ± 32.000"] * 2, "1 / 2", "3", "2 / 2", "–", "–"],
     ]
     head, *rows = table(toy, "Best by reward for each budget")
     assert [row[:4] for row in rows[:2]] == [
@@ -315,7 +315,7 @@ def test_the_tables_have_the_records_numbers(toy):
     ]
     for row in table(toy, "reward of every configuration")[1:]:
         kind, rate = row[0].lower(), float(row[1].removeprefix("β="))
-        for cell, amount in zip(row[2:], (500, 1000), strict=True):
+        for cell, amount in zip(row[2:4], (500, 1000), strict=True):
             numbers = [float(n.replace(",", "")) for n in cell.split(" ± ")]
             assert numbers == pytest.approx(expected(kind, rate, amount), rel=1e-3)
 
@@ -495,11 +495,14 @@ def test_panels_of_the_best_are_drawn_by_method(view):
     ]
     sweep = dataclasses.replace(SWEEP, curves=(SWEEP.curves[0], *best))
     shown = view(write(complete(), sweep=sweep))
-    assert legend(shown) == [A2, B1, "A selected", "B selected", *PUBLISHED]
+    hollow = "hollow and dotted: held out"
+    names = [A2, B1, "A selected", "B selected", hollow, *PUBLISHED]
+    assert legend(shown) == names
     assert [(one["name"], one["x"]) for one in lines(shown, 1)] == [
-        ("A", [500, 1000]),
-        ("B", [500, 1000]),
+        (name, [500, 1000]) for name in ("A", "B", "A, held out", "B, held out")
     ]
+    # Any two seeds choose the same.
+    assert lines(shown, 1)[2]["y"] == pytest.approx([648, 1296])
     assert lines(shown, 1)[0]["y"] == pytest.approx([648, 1296])  # As in the table.
     assert shown.locator(".plot").nth(1).locator(".errorbar").count() == 2 * 2 + 1
     of_rates = shown.evaluate("() => document.querySelectorAll('.plot')[2].data")
@@ -565,9 +568,10 @@ def test_columns_that_belong_together_have_a_head_of_their_own(view):
     spans = shown.locator("th[scope=colgroup]").evaluate_all(
         "cells => cells.map((cell) => cell.colSpan)"
     )
-    assert spans == [2, 3, 2, 3]
-    assert head == ["env_steps", *(["β", "reward", "β", "reward", "Δ"] * 2)]
-    assert rows[-1][:6] == ["1,000", "0.2", "1,296 ± 96", "0.3", "1240.5", "+55.5"]
+    assert spans == [3, 3, 3, 3]
+    assert head == ["env_steps", *(["β", "reward", "held out", "β", "reward", "Δ"] * 2)]
+    ours = ["1,000", "0.2", *["1.3k ± 96"] * 2]  # In full on hover: there are many.
+    assert rows[-1][:7] == [*ours, "0.3", "1240.5", "+55.5"]
 
 
 def test_a_page_is_small_enough_to_mail():
@@ -946,7 +950,7 @@ def test_the_index_lists_all_claims_and_counts_them(view):
         ["one", "<b>A earns more</b>", "supported"],
         ["one", "B earns more", "contradicted"],
         ["one", "A is no weight", "contradicted"],
-        ["one", "As A", "not contradicted"],
+        ["one", "As A", "open: no spread between seeds"],
         ["one", "C earns more", "open: no point is of C"],
     ]
     assert [row[3].partition(" [")[0] for row in rows] == [

@@ -86,9 +86,9 @@ ACCURACIES = {B1: (60.0, 61.0), B5: (50.0, 63.0), M1: (55.0, 58.0)}
 TWO = estimates.Estimate(2_000.0, 1.0)
 COLUMNS = [
     "meta_updates",
-    *("B β", "B K", "B validation", "B test"),
+    *("B β", "B K", "B validation", "B test", "B held out"),
     *("B published β", "B published K", "B published test", "B published Δ"),
-    *("M β", "M K", "M FO", "M validation", "M test"),
+    *("M β", "M K", "M FO", "M validation", "M test", "M held out"),
     *("M published β", "M published K", "M published FO"),
     *("M published test", "M published Δ"),
 ]
@@ -152,20 +152,21 @@ def test_methods_stand_side_by_side_with_what_is_published(storage):
     assert list(table.names) == COLUMNS
     assert exact(table) == [
         [
-            *("50", "0.001", "1", "60.250 ± 0.354", "59.250 ± 0.354"),
+            *("50", "0.001", "1", "60.250 ± 0.354", *["59.250 ± 0.354"] * 2),
             *("0.001", "1", "61.4", "-2.15"),
-            *("0.0001", "1", "False", "55.250 ± 0.354", "54.250 ± 0.354"),
+            *("0.0001", "1", "False", "55.250 ± 0.354", *["54.250 ± 0.354"] * 2),
             *["–"] * 5,
         ],
         [
-            *("100", "0.001", "5", "63.250 ± 0.354", "62.250 ± 0.354"),
+            *("100", "0.001", "5", "63.250 ± 0.354", *["62.250 ± 0.354"] * 2),
             *("0.001", "5", "62.5", "-0.25"),
-            *("0.0001", "1", "False", "58.250 ± 0.354", "57.250 ± 0.354"),
+            *("0.0001", "1", "False", "58.250 ± 0.354", *["57.250 ± 0.354"] * 2),
             *("0.0001", "5", "True", "61.25", "-4"),
         ],
-        ["150", *["–"] * 4, "0.001", "1", "63", *["–"] * 11],
+        ["150", *["–"] * 5, "0.001", "1", "63", *["–"] * 12],
     ]
-    assert table.notes[1:] == (
+    assert table.notes[1].startswith("Held out: test_accuracy of what all seeds but")
+    assert table.notes[2:] == (
         "Complete configurations at the budgets: B 2 of 2, M 1 of 1.",
         f"Published: {SOURCE}. Δ is ours − published.",
     )
@@ -227,7 +228,8 @@ def test_side_by_side_fits_a_wide_terminal(storage):
     _, _, first, second, third, *_ = as_text([table]).splitlines()
     assert first.split() == ["B", "B", "M", "M"]
     assert second.split() == ["published", "published"]
-    assert third.split() == ["meta_updates", *(c.split()[-1] for c in COLUMNS[1:])]
+    names = (c.split(maxsplit=1)[1].removeprefix("published ") for c in COLUMNS[1:])
+    assert third.split() == ["meta_updates", *" ".join(names).split()]
     assert max(map(len, (first, second, third))) < 200
 
 
@@ -376,8 +378,8 @@ def test_the_table_of_every_configuration_has_few_enough_columns(storage):
     rule = dataclasses.replace(SWEEP.select, budgets={"meta_updates": 30})
     made = report.make(recorded(storage, dataclasses.replace(SWEEP, select=rule)))
     table = of_kind(made, "scores", "meta_updates")
-    assert table.names[-2:] == ("90", "100")
-    assert len(table.columns) == 2 + 10
+    assert table.names[-3:] == ("90", "100", "like the best")
+    assert len(table.columns) == 2 + 10 + 1
     assert table.notes == ("At 10 of 30 budgets; CSV has all of them.",)
 
 

@@ -140,28 +140,36 @@ def test_the_best_table_has_the_records_numbers(made):
     A1 at 50: mean 2, 2 / √2 = 1.414; at 100: 1100, 200 / √2 = 141, and from 1000 on
     without decimals. B at 50: 7.5, 1 / √2 = 0.707; at 100: 10.5, 3 / √2 = 2.121. A
     published number stands in the rows of its own method and budget: there is one.
+    Each seed of A alone chooses A1, too. Its other one is 1.625 below it at 50, and 500
+    at 100: of two with two seeds, 2.92 deviations, 2.95 and 413, are not told apart.
     """
+    a_50 = ("2.000 ± 1.414", "2.000 ± 1.414", "2 / 2")
+    b_50 = ("7.500 ± 0.707", "7.500 ± 0.707", "–")
+    a_100 = ("1,100 ± 141", "1,100 ± 141", "1 / 2")
+    b_100 = ("10.500 ± 2.121", "10.500 ± 2.121", "–")
     assert made[0].names == (
         "env_steps",
         "method",
         "selected",
         "reward",
+        "held out",
+        "like the best",
         "points",
         "complete",
         "published",
         "Δ",
     )
     assert shown(made[0]) == (
-        ("50", "A", "rate=0.1", "2.000 ± 1.414", "2", "2 / 2", "–", "–"),
-        ("50", "B", "rate=0.1", "7.500 ± 0.707", "2", "1 / 1", "–", "–"),
-        ("100", "A", "rate=0.1", "1,100 ± 141", "2", "2 / 2", "1,240 ± 90", "-140"),
-        ("100", "B", "rate=0.1", "10.500 ± 2.121", "2", "1 / 1", "–", "–"),
+        ("50", "A", "rate=0.1", *a_50, "2", "2 / 2", "–", "–"),
+        ("50", "B", "rate=0.1", *b_50, "2", "1 / 1", "–", "–"),
+        ("100", "A", "rate=0.1", *a_100, "2", "2 / 2", "1,240 ± 90", "-140"),
+        ("100", "B", "rate=0.1", *b_100, "2", "1 / 1", "–", "–"),
     )
 
 
 def test_the_notes_say_what_is_published_at_which_budget(made):
     """Every published number, with its source, whatever was trained."""
-    assert made[0].notes[1:] == (
+    assert made[0].notes[2:] == (
         "Published, at 100 env_steps: A 1,240 ± 90 (Somebody [b], Table 1).",
         "Published, at 75 env_steps: B 5.500 (Somebody, Table 2).",
     )
@@ -177,11 +185,12 @@ def test_a_published_number_does_not_stand_beside_a_shorter_run(complete):
 
 def test_every_configuration_has_a_row_with_all_budgets(made):
     """A2: means 0.375 and 600, deviations 0.25 / √2 = 0.177 and 200 / √2 = 141.421."""
-    assert made[1].names == ("method", "configuration", "50", "100")
+    names = ("method", "configuration", "50", "100", "like the best")
+    assert made[1].names == names
     assert shown(made[1]) == (
-        ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141"),
-        ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421"),
-        ("B", "rate=0.1", "7.500 ± 0.707", "10.500 ± 2.121"),
+        ("A", "rate=0.1", "2.000 ± 1.414", "1,100 ± 141", "yes"),
+        ("A", "rate=0.2", "0.375 ± 0.177", "600.000 ± 141.421", "–"),
+        ("B", "rate=0.1", "7.500 ± 0.707", "10.500 ± 2.121", "–"),
     )
 
 
@@ -191,7 +200,7 @@ def test_configurations_that_are_described_alike_keep_their_rows(complete):
     found = load(complete, dataclasses.replace(SWEEP, methods=methods))
     rows = shown(without_methods(report.make(found))[1])
     of_a = [row for row in rows if row[0] == "A"]
-    assert [row[-1] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
+    assert [row[3] for row in of_a] == ["1,100 ± 141", "600.000 ± 141.421"]
 
 
 def test_what_is_complete_is_not_left_out(made):
@@ -212,7 +221,7 @@ def test_what_is_left_out_is_listed_once_with_its_first_budget(partial):
         ("B", "rate=0.1", "50", "seed 0: not run"),
     ]
     assert shown(partial[1])[0] == ("A", "rate=0.1", "2.000 ± 1.414", "–")
-    considered = [(row[0], row[1], row[5]) for row in shown(partial[0])]
+    considered = [(row[0], row[1], row[7]) for row in shown(partial[0])]
     assert considered == [("50", "A", "2 / 2"), ("100", "A", "1 / 2")]
 
 
@@ -305,9 +314,13 @@ def test_csv_has_every_score_in_full(complete):
     text = report.comma_separated(load(complete, sweep))
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == ["method", "configuration", "rate", "kind", "axis", "budget",
-                    "reward", "deviation", "points", "is_best", "published",
+                    "reward", "deviation", "points", "is_best", "held_out",
+                    "held_out_deviation", "like_best", "published",
                     "published_deviation", "published_configuration"]  # fmt: skip
-    published = [line[10:] for line in lines]  # A's best at 100 alone has a number.
+    apart = [line[10:13] for line in lines]
+    assert apart[0][::2] == ["2.0", "True"]
+    assert apart[1][:2] == ["", ""]
+    published = [line[13:] for line in lines]  # A's best at 100 alone has a number.
     assert published[3] == ["1240.0", "90.0", ""]
     assert [i for i, cells in enumerate(published) if any(cells)] == [3]
     described = [line.pop(1) for line in lines]
@@ -561,13 +574,14 @@ def test_a_figure_says_that_it_shows_the_best_where_there_was_a_choice(complete,
 
 
 def test_a_legend_counts_the_seeds_of_a_line(complete, drawn):
+    """One seed holds nothing out."""
     whole = load(complete)
     figures.draw(whole)
     points = tuple(p for p in whole.chosen.points if p.values["seed"] == 0)
     chosen = dataclasses.replace(whole.chosen, points=points)
     figures.draw(results.load(complete, chosen))
     labels = [f.axes[0].get_lines()[0].get_label() for f in drawn]
-    assert labels == ["A rate=0.1, 2 seeds", "A rate=0.1, 1 seed"]
+    assert labels == ["A rate=0.1, 2 seeds, held out 1.1k", "A rate=0.1, 1 seed"]
 
 
 def test_a_method_of_one_configuration_has_its_name_alone(complete):

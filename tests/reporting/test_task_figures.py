@@ -230,7 +230,8 @@ def test_the_charts_have_the_same_median(results):
     (panel,) = charts.data(results)["panels"]
     assert panel["below"] == "env_steps"
     assert panel["attained"][0] == {
-        "method": "A", "at": [50, 100], "means": [1, 2], "deviations": [0.707, 1.41]
+        "method": "A", "at": [50, 100], "means": [1, 2], "deviations": [0.707, 1.41],
+            "held_out": [],
     }  # fmt: skip
     assert [(one["method"], one["mean"]) for one in panel["published"]] == [
         ("A", 4), ("C", 8)

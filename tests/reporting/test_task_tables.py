@@ -218,7 +218,7 @@ def test_a_claims_sides_say_what_is_compared(storage):
         "B median over tasks: 2 ± 0",
     ]
     assert seeds[3] == "A: 2.83 ± 1.18"
-    assert "stratified bootstrap" in table.notes[1]
+    assert "stratified bootstrap" in table.notes[2]
 
 
 def test_published_parts_are_checked():

@@ -44,8 +44,8 @@ def rule(**parts):
             r"such as \('seed', 'task'\)",
         ),
         (
-            lambda: replaced(select=rule(over=("task", "seed"))),
-            r"select.over = \('task', 'seed'\)",
+            lambda: replaced(select=rule(over=("seed", "game"))),
+            r"select.over = \('seed', 'game'\)",
         ),
         (
             lambda: replaced(select=rule(mode="min")),

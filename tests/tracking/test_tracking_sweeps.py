@@ -108,7 +108,7 @@ def test_its_metrics_are_drawn_over_the_budgets(run):
     assert axes.pop("env_steps") is None
     assert set(axes.values()) == {"env_steps"}
     assert all(name.startswith("best/env_steps/") for name in axes)
-    assert len(axes) == 8
+    assert len(axes) == 8 + 2
 
 
 def test_its_tables_are_those_of_the_report(exported, run):

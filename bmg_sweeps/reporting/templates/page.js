@@ -175,9 +175,24 @@
     };
   }
 
+  const isHeldOut = (one) => one.held_out.some((number) => number !== null);
+
+  // The same where other seeds have chosen: hollow, and dotted.
+  function heldOutOf({ method, at, held_out }) {
+    const { color, marker } = styleOfBest(method);
+    return {
+      x: at, y: held_out, type: "scatter", mode: "lines+markers",
+      name: plain(`${method}, held out`),
+      hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x}<extra></extra>",
+      line: { color, width: 1.5, dash: "dot" },
+      marker: { color, size: 7, symbol: `${marker[0]}-open` },
+    };
+  }
+
   function drawBest({ plot, below, title }, panel) {
     const traces = [
       ...panel.attained.map((one) => attainedOf(one, panel.is_by_value)),
+      ...panel.attained.filter(isHeldOut).map(heldOutOf),
       ...panel.published.map((one) => publishedOf(one, styleOfBest(one.method).color)),
     ];
     const layout = layoutOf(traces);
@@ -251,6 +266,9 @@
       const item = element("li");
       item.append(swatch(styleOfBest(method), true), element("b", "", method), " selected");
       items.push(item);
+    }
+    if (best.some((panel) => panel.attained.some(isHeldOut))) {
+      items.push(element("li", "", "hollow and dotted: held out"));
     }
     const stars = [...axis.panels, ...best].flatMap((panel) => panel.published);
     for (const method of unique(stars)) {
