@@ -134,7 +134,7 @@ def separation(number: int, freedom: int) -> float:
         freedom: degrees of freedom of s².
 
     Returns:
-        d, such as 2.79 of 30 configurations with 3 seeds.
+        d, such as 2.82 of 30 configurations with 3 seeds.
     """
     from scipy import optimize, special
 
