@@ -3,7 +3,7 @@
 import bisect
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep.choices import Chosen
@@ -52,6 +52,15 @@ def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trai
         record = dataclasses.replace(record, damage=str(error))
         tables = [{}, {}]
     return Trained(point, record, *tables)
+
+
+def status(one: Trained, stop: Mapping[str, float]) -> str:
+    """Says where a point stands, as `store.status` does; "damaged" apart from missing.
+
+    Args:
+        stop: how far points train, amounts by axis.
+    """
+    return "damaged" if one.record.damage else store.status(one.record, stop)
 
 
 def refusal(trained: Iterable[Trained], *names: str) -> str | None:

@@ -168,9 +168,7 @@ def _shown(table: Table, is_wide: bool) -> list[list[_Shown]]:
 def statuses_of(results: Results) -> dict[str, str]:
     """Says where each point stands, by id; damaged ones apart from missing ones."""
     return {
-        one.point.id: "damaged"
-        if one.record.damage
-        else store.status(one.record, results.chosen.stop)
+        one.point.id: readings.status(one, results.chosen.stop)
         for one in results.trained
     }
 

@@ -165,9 +165,17 @@ def provenance(results: Results) -> Table:
 
 
 def comma_separated(results: Results) -> str:
-    """Writes every configuration's score at every budget as CSV, one in a line.
+    """Writes what `score_lines` returns as CSV."""
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(score_lines(results))
+    return buffer.getvalue()
+
+
+def score_lines(results: Results) -> list[tuple[Any, ...]]:
+    """Lists every configuration's score at every budget, one in a line.
 
     Returns:
+        The names of the columns, then the lines; "" stands where there is nothing.
         Columns for method, configuration as tables describe it, each tuned field, axis,
         budget, mean and deviation of the metric, number of points (and of seeds and
         tasks, where there are both), whether it is the method's best there, and if so,
@@ -176,18 +184,16 @@ def comma_separated(results: Results) -> str:
         task, its score with the deviation, and what is published of it, as well.
     """
     sweep, rule = results.sweep, results.sweep.select
-    fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
+    fields = tuned_fields(sweep)
     over = rule.over if len(rule.over) > 1 else ()
     others = {axis: published.best(results.chosen, axis) for axis in results.selections}
     has_others = any(others.values())
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
     names = (*("method", "configuration", *fields, "axis", "budget"),
              *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
              *((rule.test, "test_deviation") if rule.test else ()),
              *(_PUBLISHED if has_others else ()))  # fmt: skip
     of_tasks = task_lines.names(sweep)
-    writer.writerow((*names, *of_tasks))
+    lines: list[tuple[Any, ...]] = [(*names, *of_tasks)]
     for selected in results.selections.values():
         best = {(s.budget, s.configuration.id): s for s in selected.best}
         for score in selected.scores:
@@ -202,12 +208,17 @@ def comma_separated(results: Results) -> str:
                 row += dataclasses.astuple(tested) if tested else ("", "")
             if has_others:
                 row += _published(others[score.axis], score) if winner else ("",) * 3
-            writer.writerow((*row, *("",) * len(of_tasks)))
+            lines.append((*row, *("",) * len(of_tasks)))
             for cells, of_task in task_lines.of(results, score):
                 line = (*head, *cells, winner is not None)
                 blank = ("",) * (len(names) - len(line))
-                writer.writerow((*line, *blank, *of_task))
-    return buffer.getvalue()
+                lines.append((*line, *blank, *of_task))
+    return lines
+
+
+def tuned_fields(sweep: grid.Sweep) -> list[str]:
+    """Names the fields that tune any of a sweep's methods, each once."""
+    return list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
 
 
 _PUBLISHED = ("published", "published_deviation", "published_configuration")
