@@ -122,7 +122,6 @@ def _view(table: Table) -> dict[str, Any]:
         for column, cells in zip(table.columns, _transposed(table), strict=True)
     ]
     groups = itertools.groupby(column.group for column in table.columns)
-    firsts = [row[0] for row in table.rows]
     return {
         "kind": table.key.kind,
         "title": table.title,
@@ -134,7 +133,7 @@ def _view(table: Table) -> dict[str, Any]:
         "rows": _shown(table, is_wide),
         "notes": table.notes,
         "is_dense": is_wide or len(table.columns) > MAX_AIRY,
-        "is_grouped": len(set(firsts)) < len(firsts),
+        "is_grouped": table.is_grouped,
         "is_folded": len(table.rows) > MAX_ROWS,
     }
 

@@ -7,6 +7,7 @@ say what kind of value theirs are, which decides how these are written.
 import dataclasses
 import enum
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -116,6 +117,12 @@ class Table:
         """Whether some columns stand below a common head."""
         return any(column.group for column in self.columns)
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether some rows have the same in their first cell."""
+        firsts = [row[0] for row in self.rows]
+        return len(set(firsts)) < len(firsts)
+
 
 def value(of_field: Any) -> Cell:
     """Makes a cell of a field's value: a number stays one, all else is text."""
@@ -164,10 +171,8 @@ def text(made: Sequence[Table], console: rich.console.Console) -> None:
         for i, name in enumerate(_heads(table)):
             justify = "left" if i < 2 else "right"
             view.add_column(rich.text.Text(name), justify=justify)
-        firsts = [row[0] for row in table.rows]
-        is_grouped = len(set(firsts)) < len(firsts)
         for i, row in enumerate(texts(table, is_exact=False)):
-            if is_grouped and i and firsts[i] != firsts[i - 1]:
+            if table.is_grouped and i and table.rows[i][0] != table.rows[i - 1][0]:
                 view.add_section()
             view.add_row(*map(rich.text.Text, row))  # Text is taken literally.
         title = rich.text.Text(table.title, style="bold")
@@ -203,6 +208,38 @@ def markdown(made: Sequence[Table]) -> str:
         lines += map(_markdown_row, texts(table, is_exact=True))
         lines += ["", *(f"{note}  " for note in table.notes), ""]
     return "\n".join(lines)
+
+
+def as_json(table: Table) -> dict[str, Any]:
+    """Writes a table as values that JSON has, its cells as numbers.
+
+    Returns:
+        What `Table` has, by name. A cell is null, a text or a number; or an object: of
+        an estimate with mean and deviation, of an interval with estimate, low and high,
+        of a share with part and whole.
+    """
+    return {
+        **table.key._asdict(),
+        "title": table.title,
+        "about": table.about,
+        "columns": [dataclasses.asdict(column) for column in table.columns],
+        "rows": [list(map(_as_json, row)) for row in table.rows],
+        "notes": list(table.notes),
+    }
+
+
+def _as_json(cell: Any) -> Any:
+    """Writes a cell; what is not finite is null."""
+    if isinstance(cell, float):
+        return cell if math.isfinite(cell) else None
+    if isinstance(cell, Described):
+        return {"what": cell.what} | _as_json(cell.estimate)
+    if isinstance(cell, Estimate):
+        cell = dataclasses.asdict(cell)
+    elif isinstance(cell, Interval | Share):
+        cell = cell._asdict()
+    is_several = isinstance(cell, dict)
+    return {k: _as_json(v) for k, v in cell.items()} if is_several else cell
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
