@@ -32,6 +32,7 @@ class Kind(enum.StrEnum):
     BY_VALUE = "by_value"
     CLAIMS = "claims"
     COMPARISON = "comparison"
+    DIFFERENCE = "difference"
     HEADING = "heading"
     HEADLINE = "headline"
     IMPROVEMENT = "improvement"
