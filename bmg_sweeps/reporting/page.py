@@ -77,6 +77,7 @@ def page(results: Results, storage: str) -> str:
         data=rendering.json_text(data),
         images=_images(results),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
+        has_grids=any(axis["grids"] for axis in data["axes"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
         points=[_view(t) for t in _points_tables(results, statuses)],

@@ -13,10 +13,12 @@ from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
     claim_table,
+    importance_table,
     improvement,
     measures,
     published,
     side_by_side,
+    tables,
     task_lines,
     task_tables,
 )
@@ -25,7 +27,6 @@ from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
-MAX_BUDGETS = 12  # Columns of the table of every configuration.
 MAX_TASKS = 6  # Tasks that are named beside a title.
 
 _SHORTENED = " … "
@@ -50,8 +51,8 @@ def of_axis(results: Results, axis: str) -> list[Table]:
 
     Returns:
         The selection for every budget, and for the values of a field; the methods at
-        the last one, and every configuration at every budget. With the sweep's own
-        axis are its tasks, claims and measures.
+        the last one, every configuration at every budget, and what explains their
+        scores. With the sweep's own axis are its tasks, claims and measures.
     """
     about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
@@ -63,6 +64,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
         made += claim_table.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
+        made += importance_table.table(results, axis)
     made += measures.table(results) if is_first else []
     return [dataclasses.replace(table, about=about) for table in made]
 
@@ -85,6 +87,7 @@ def keys(chosen: Chosen) -> list[Key]:
         found += task_tables.keys(chosen) if is_first else []
         found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
         found.append(Key(Kind.SCORES, axis))
+        found += importance_table.keys(chosen, axis)
         found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
     return [*found, Key(Kind.PROVENANCE)]
 
@@ -289,8 +292,7 @@ def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
 def _scores_table(results: Results, axis: str) -> Table:
     selected, sweep = results.selections[axis], results.sweep
     every = sorted({s.budget for s in (*selected.scores, *selected.left_out)})
-    step = -(-len(every) // MAX_BUDGETS) or 1
-    amounts = every[::-step][::-1]  # The last one is among them.
+    amounts = tables.thinned(every)
     by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in selected.scores:
         key = score.configuration.id

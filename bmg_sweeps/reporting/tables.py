@@ -23,6 +23,7 @@ from bmg_sweeps.analysis.intervals import Interval
 
 MAX_WIDTH = 400  # Columns of characters of a table in a terminal.
 NOTHING = "–"  # Where there is no value.
+MAX_BUDGETS = 12  # Columns of a table that has one for each budget.
 
 
 class Kind(enum.StrEnum):
@@ -35,6 +36,7 @@ class Kind(enum.StrEnum):
     DIFFERENCE = "difference"
     HEADING = "heading"
     HEADLINE = "headline"
+    IMPORTANCE = "importance"
     IMPROVEMENT = "improvement"
     LEFT_OUT = "left_out"
     MEASURES = "measures"
@@ -78,6 +80,7 @@ ColumnKind = Literal[
     "described",  # A Described.
     "difference",  # A number that is written with its sign.
     "estimate",  # An Estimate.
+    "fraction",  # A number from 0 to 1, which is written in percent.
     "interval",  # An Interval in the unit of the metric, or its estimate alone.
     "probability",  # An Interval of numbers from 0 to 1.
     "printed",  # An Estimate with the digits that it was published with.
@@ -129,6 +132,12 @@ def value(of_field: Any) -> Cell:
     """Makes a cell of a field's value: a number stays one, all else is text."""
     is_number = type(of_field) in (int, float)
     return of_field if is_number else formatting.short(of_field)
+
+
+def thinned(budgets: Sequence[float]) -> list[float]:
+    """Chooses the budgets that have a column, evenly; the last one is among them."""
+    step = -(-len(budgets) // MAX_BUDGETS) or 1
+    return list(budgets[::-step][::-1])
 
 
 def texts(table: Table, is_exact: bool) -> list[list[str]]:
@@ -258,6 +267,7 @@ _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "count": str,
     "described": lambda cell: f"{cell.what}: {estimates.short(cell.estimate)}",
     "difference": formatting.signed,
+    "fraction": "{:.1%}".format,
     "interval": lambda cell: intervals.interval(cell, formatting.suffixed),
     "printed": _printed,
     "probability": lambda cell: intervals.interval(cell, "{:.2f}".format),
