@@ -16,6 +16,7 @@ from bmg_sweeps.reporting import (
     importance_table,
     improvement,
     measures,
+    profile_tables,
     published,
     side_by_side,
     tables,
@@ -61,6 +62,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     if not results.selections[axis].refused:
         made += best_tables.by_value(results, axis)
         made += task_tables.make(results) if is_first else []
+        made += profile_tables.make(results) if is_first else []
         made += claim_table.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
@@ -85,6 +87,7 @@ def keys(chosen: Chosen) -> list[Key]:
         found.append(Key(Kind.BEST, axis))
         found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
         found += task_tables.keys(chosen) if is_first else []
+        found += profile_tables.keys(chosen) if is_first else []
         found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
         found.append(Key(Kind.SCORES, axis))
         found += importance_table.keys(chosen, axis)
