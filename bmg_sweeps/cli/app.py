@@ -52,7 +52,7 @@ COMMANDS = (
     viewing.status,
     viewing.report_,
     viewing.best,
-    comparing.diff,
+    comparing.diff_,
     training.rerun,
     viewing.track,
     completion_,

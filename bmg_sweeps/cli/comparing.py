@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import click
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import differences, selection
-from bmg_sweeps.analysis.differences import Side
+from bmg_sweeps.analysis import diff, selection
+from bmg_sweeps.analysis.diff import Side
 from bmg_sweeps.cli import answers, completion, options
 from bmg_sweeps.records import files
 from bmg_sweeps.sweep import choices, loading
@@ -28,7 +28,7 @@ MAX_LISTED = 5  # Ids that are named where several match.
     default="text",
     help="text, unless given.",
 )
-def diff(
+def diff_(
     storage: files.Storage,
     sweeps: tuple[str, ...],
     scale: str | None,
@@ -58,11 +58,11 @@ def diff(
             if value is not None:
                 raise errors.UserError(f"{flag}: expected two sweeps; these are points")
         keys = [_find(storage, name) for name in sweeps]
-        one, other = (differences.of_point(storage, *key) for key in keys)
-        found = [differences.compare(one, other)]
-    from bmg_sweeps.reporting import difference_tables
+        one, other = (diff.of_point(storage, *key) for key in keys)
+        found = [diff.compare(one, other)]
+    from bmg_sweeps.reporting import diff_tables
 
-    made = [table for one in found for table in difference_tables.make(one)]
+    made = [table for one in found for table in diff_tables.make(one)]
     answers.print_tables(made, form, {"storage": storage.uri, "of": list(sweeps)})
 
 
@@ -93,13 +93,13 @@ def _of_sweeps(
     names: Sequence[str],
     scale: str | None,
     budget: tuple[str, float] | None,
-) -> list[differences.Difference]:
+) -> list[diff.Difference]:
     """Compares the best of each method that both sweeps have."""
     chosen = [choices.choose(name, choices.Choice(scale=scale)) for name in names]
     at = budget or _last_of_both(*chosen)
     loaded = [answers.selected(storage, one, at) for one in chosen]
     sides: list[dict[str, Side]] = [
-        {score.method: differences.of_score(one, score) for score in one.first.best}
+        {score.method: diff.of_score(one, score) for score in one.first.best}
         for one in loaded
     ]
     methods = [method for method in sides[0] if method in sides[1]]
@@ -108,7 +108,7 @@ def _of_sweeps(
         raise errors.UserError(
             f"{' and '.join(names)}: expected a method of both; they have {lists}"
         )
-    return [differences.compare(sides[0][m], sides[1][m], at) for m in methods]
+    return [diff.compare(sides[0][m], sides[1][m], at) for m in methods]
 
 
 def _last_of_both(one: choices.Chosen, other: choices.Chosen) -> tuple[str, float]:

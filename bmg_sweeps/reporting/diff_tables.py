@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis.differences import Compared, Difference, Side
+from bmg_sweeps.analysis.diff import Compared, Difference, Side
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.reporting import tables
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
