@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "tracking": BELOW_REPORTING | {"reporting", "launching"},
     "cli": BELOW_REPORTING | {"reporting", "launching", "running", "tracking"},
     "__main__": {"cli"},
-    "__init__": set(),
+    "__init__": {"records", "reporting", "sweep"},
 }
 JAX = {"core", "environments", "tasks", "trainers", "running"}
 # What a process of the driver must not load when it starts: seconds, or a trainer.

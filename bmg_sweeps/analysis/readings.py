@@ -3,7 +3,7 @@
 import bisect
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep.choices import Chosen
@@ -54,6 +54,15 @@ def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trai
     return Trained(point, record, *tables)
 
 
+def status(one: Trained, stop: Mapping[str, float]) -> str:
+    """Says where a point stands, as `store.status` does; "damaged" apart from missing.
+
+    Args:
+        stop: how far points train, amounts by axis.
+    """
+    return "damaged" if one.record.damage else store.status(one.record, stop)
+
+
 def refusal(trained: Iterable[Trained], *names: str) -> str | None:
     """Says why points cannot be compared on an axis or by a column; None if they can.
 
@@ -62,7 +71,7 @@ def refusal(trained: Iterable[Trained], *names: str) -> str | None:
         *names: axes and columns; those of time and memory need a single device.
     """
     devices = {d for one in trained for d in one.record.devices}
-    of_device = [name for name in names if is_timed(name) or name == _MEMORY]
+    of_device = [name for name in names if is_of_device(name)]
     if not of_device or len(devices) < 2:
         return None
     return f"{of_device[0]} on {' and '.join(sorted(devices))} cannot be compared"
@@ -71,6 +80,11 @@ def refusal(trained: Iterable[Trained], *names: str) -> str | None:
 def is_timed(name: str) -> bool:
     """Whether an axis or a column measures time, and so is the device's as well."""
     return name == "hours" or name.endswith(_RATE)
+
+
+def is_of_device(name: str) -> bool:
+    """Whether an axis or a column measures time or memory, and so the device."""
+    return is_timed(name) or name == _MEMORY
 
 
 def by_configuration(

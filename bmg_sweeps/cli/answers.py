@@ -1,7 +1,9 @@
 """What several commands look up, and how they say what they found."""
 
+import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import folds, results, selection
@@ -9,6 +11,8 @@ from bmg_sweeps.launching import planning
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
+
+FORMS = ("text", "markdown", "latex", "json")  # In which tables are printed.
 
 
 def choose(names: Sequence[str], choice: choices.Choice) -> list[choices.Chosen]:
@@ -171,6 +175,25 @@ def print_problems(plan: planning.Plan) -> None:
 def failure(record: store.Record) -> str:
     """Says in one line why a point ended badly."""
     return f"{record.failure.kind}: {store.reason(record.failure)}"
+
+
+def print_tables(made: Sequence[Any], form: str, about: Mapping[str, Any]) -> None:
+    """Prints tables.
+
+    Args:
+        made: the tables.
+        form: one of `FORMS`.
+        about: what JSON has beside the tables.
+    """
+    from bmg_sweeps.reporting import latex, tables
+
+    if form == "json":
+        found = [tables.as_json(table) for table in made]
+        print(json.dumps({**about, "tables": found}, indent=2, allow_nan=False))
+    elif form == "text":
+        tables.text(made, console())
+    else:
+        print((latex.write if form == "latex" else tables.markdown)(made))
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from bmg_sweeps import errors
-from bmg_sweeps.cli import completion, options, training, viewing
+from bmg_sweeps.cli import comparing, completion, options, training, viewing
 
 PROGRAM = "python -m bmg_sweeps"
 
@@ -52,6 +52,7 @@ COMMANDS = (
     viewing.status,
     viewing.report_,
     viewing.best,
+    comparing.diff_,
     training.rerun,
     viewing.track,
     completion_,

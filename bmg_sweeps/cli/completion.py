@@ -4,6 +4,7 @@
 prints a function `bmg`, which runs it, and has the shell ask click what could follow.
 """
 
+import re
 import shlex
 import sys
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from bmg_sweeps import errors
+from bmg_sweeps.records import files
 from bmg_sweeps.sweep import loading
 from bmg_sweeps.trainer import source
 
@@ -106,6 +108,25 @@ def sweeps(context: Any, param: Any, incomplete: str) -> list:
     if "/" in incomplete or "." in incomplete:
         return [shell_completion.CompletionItem(incomplete, type="file")]
     return _starting(incomplete, [*loading.sweep_names(), "all"])
+
+
+def sweeps_and_points(context: Any, param: Any, incomplete: str) -> list:
+    """Names the sweeps of the checkout, and the points of a storage on this machine."""
+    found = [one for one in sweeps(context, param, incomplete) if one != "all"]
+    storage = files.open_storage(context.params.get("storage") or "runs")
+    if re.fullmatch("[0-9a-f]+", incomplete) and storage.is_local:
+        found += [point_id for _, point_id in points(storage, incomplete)]
+    return found
+
+
+def points(storage: files.Storage, beginning: str) -> list[tuple[str, str]]:
+    """Finds the points whose id begins so: the trainer and id of each."""
+    return [
+        (trainer, point_id)
+        for trainer in sorted(storage.folders())
+        for point_id in sorted(storage.folders(trainer))
+        if re.fullmatch("[0-9a-f]{12}", point_id) and point_id.startswith(beginning)
+    ]
 
 
 def scales(context: click.Context, param: Any, incomplete: str) -> list[str]:

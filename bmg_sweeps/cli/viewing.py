@@ -172,7 +172,7 @@ def status(
 @click.option(
     "--format",
     "form",
-    type=options.OneOf(("text", "markdown", "csv", "html")),
+    type=options.OneOf((*answers.FORMS, "csv", "html")),
     default="text",
     help="text, unless given.",
 )
@@ -182,6 +182,10 @@ def report_(
     """Print a sweep's tables, and draw its curves into the storage.
 
     "all" writes a page for every sweep that has the scale, and an index of them.
+
+    JSON: {"storage", "sweep", "scale", "stop", "tables": [{"kind", "axis", "field",
+    "title", "about", "columns", "rows", "notes"}]}; cells are numbers, texts, or
+    objects of several numbers.
     """
     if sweep == "all":
         if form not in ("text", "html"):
@@ -193,7 +197,7 @@ def report_(
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
     target = _target(storage)
-    from bmg_sweeps.reporting import report, tables
+    from bmg_sweeps.reporting import report
 
     if form == "html":
         answers.say(f"Report: {_write_html(storage, target, loaded)}")
@@ -202,12 +206,11 @@ def report_(
         print(report.comma_separated(loaded), end="")
     else:
         command = privacy.scrubbed(answers.command(storage, "report", chosen))
-        heading = report.heading(loaded, privacy.scrubbed(storage.uri), command)
-        made = [heading, *report.make(loaded)]
-        if form == "markdown":
-            print(tables.markdown(made))
-        else:
-            tables.text(made, answers.console())
+        stored = privacy.scrubbed(storage.uri)
+        about = {"storage": stored, "sweep": chosen.name}
+        about |= {"scale": chosen.choice.scale, "stop": chosen.stop}
+        made = [report.heading(loaded, stored, command), *report.make(loaded)]
+        answers.print_tables(made, form, about)
     names = _draw(target, loaded)
     for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(target, name)}")

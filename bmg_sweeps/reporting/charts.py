@@ -10,7 +10,7 @@ from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import curves, published, task_curves
+from bmg_sweeps.reporting import curves, grid_charts, published, task_curves
 from bmg_sweeps.sweep import display, grid, task_display
 from bmg_sweeps.sweep.choices import Chosen
 
@@ -30,7 +30,7 @@ def data(results: Results) -> dict[str, Any]:
         for each panel, a line `[place in amounts, means, deviations]` by the place of
         its configuration, published numbers, and which part of the axis is shown if not
         all of it is. In a panel of ranges the last of the three are the means of the
-        range's other end.
+        range's other end. An axis also has `grids`, as `grid_charts` says.
     """
     groups, selections = results.configurations, results.selections
     places = {key: i for i, key in enumerate(groups)}
@@ -45,7 +45,8 @@ def data(results: Results) -> dict[str, Any]:
             _panel(results, axis, panel, limits, pool)
             for panel in (() if selected.refused else shown)
         ]
-        axes.append({"name": axis, "best": best[axis], "panels": panels})
+        about = {"name": axis, "best": best[axis], "panels": panels}
+        axes.append(about | {"grids": grid_charts.data(results, axis)})
     return {
         "configurations": _configurations(results, best[results.first.axis]),
         "panels": [

@@ -77,6 +77,7 @@ def page(results: Results, storage: str) -> str:
         data=rendering.json_text(data),
         images=_images(results),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
+        has_grids=any(axis["grids"] for axis in data["axes"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
         points=[_view(t) for t in _points_tables(results, statuses)],
@@ -122,7 +123,6 @@ def _view(table: Table) -> dict[str, Any]:
         for column, cells in zip(table.columns, _transposed(table), strict=True)
     ]
     groups = itertools.groupby(column.group for column in table.columns)
-    firsts = [row[0] for row in table.rows]
     return {
         "kind": table.key.kind,
         "title": table.title,
@@ -134,7 +134,7 @@ def _view(table: Table) -> dict[str, Any]:
         "rows": _shown(table, is_wide),
         "notes": table.notes,
         "is_dense": is_wide or len(table.columns) > MAX_AIRY,
-        "is_grouped": len(set(firsts)) < len(firsts),
+        "is_grouped": table.is_grouped,
         "is_folded": len(table.rows) > MAX_ROWS,
     }
 
@@ -168,9 +168,7 @@ def _shown(table: Table, is_wide: bool) -> list[list[_Shown]]:
 def statuses_of(results: Results) -> dict[str, str]:
     """Says where each point stands, by id; damaged ones apart from missing ones."""
     return {
-        one.point.id: "damaged"
-        if one.record.damage
-        else store.status(one.record, results.chosen.stop)
+        one.point.id: readings.status(one, results.chosen.stop)
         for one in results.trained
     }
 

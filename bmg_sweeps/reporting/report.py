@@ -14,10 +14,13 @@ from bmg_sweeps.reporting import (
     best_tables,
     claim_table,
     held_out_cells,
+    importance_table,
     improvement,
     measures,
+    profile_tables,
     published,
     side_by_side,
+    tables,
     task_lines,
     task_tables,
 )
@@ -26,7 +29,6 @@ from bmg_sweeps.sweep import display, grid
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.sweep.display import PublishedBest
 
-MAX_BUDGETS = 12  # Columns of the table of every configuration.
 MAX_TASKS = 6  # Tasks that are named beside a title.
 
 _SHORTENED = " … "
@@ -51,8 +53,8 @@ def of_axis(results: Results, axis: str) -> list[Table]:
 
     Returns:
         The selection for every budget, and for the values of a field; the methods at
-        the last one, and every configuration at every budget. With the sweep's own
-        axis are its tasks, claims and measures.
+        the last one, every configuration at every budget, and what explains their
+        scores. With the sweep's own axis are its tasks, claims and measures.
     """
     about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
@@ -61,9 +63,11 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     if not results.selections[axis].refused:
         made += best_tables.by_value(results, axis)
         made += task_tables.make(results) if is_first else []
+        made += profile_tables.make(results) if is_first else []
         made += claim_table.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
+        made += importance_table.table(results, axis)
     made += measures.table(results) if is_first else []
     return [dataclasses.replace(table, about=about) for table in made]
 
@@ -84,8 +88,10 @@ def keys(chosen: Chosen) -> list[Key]:
         found.append(Key(Kind.BEST, axis))
         found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
         found += task_tables.keys(chosen) if is_first else []
+        found += profile_tables.keys(chosen) if is_first else []
         found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
         found.append(Key(Kind.SCORES, axis))
+        found += importance_table.keys(chosen, axis)
         found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
     return [*found, Key(Kind.PROVENANCE)]
 
@@ -166,9 +172,17 @@ def provenance(results: Results) -> Table:
 
 
 def comma_separated(results: Results) -> str:
-    """Writes every configuration's score at every budget as CSV, one in a line.
+    """Writes what `score_lines` returns as CSV."""
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(score_lines(results))
+    return buffer.getvalue()
+
+
+def score_lines(results: Results) -> list[tuple[Any, ...]]:
+    """Lists every configuration's score at every budget, one in a line.
 
     Returns:
+        The names of the columns, then the lines; "" stands where there is nothing.
         Columns for method, configuration as tables describe it, each tuned field, axis,
         budget, mean and deviation of the metric, number of points (and of seeds and
         tasks, where there are both), whether it is the method's best there, and if so,
@@ -178,20 +192,18 @@ def comma_separated(results: Results) -> str:
         task, its score with the deviation, and what is published of it, as well.
     """
     sweep, rule = results.sweep, results.sweep.select
-    fields = list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
+    fields = tuned_fields(sweep)
     over = rule.over if len(rule.over) > 1 else ()
     others = {axis: published.best(results.chosen, axis) for axis in results.selections}
     has_others = any(others.values())
     has_apart = any(map(held_out_cells.is_shown, results.selections.values()))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
     names = (*("method", "configuration", *fields, "axis", "budget"),
              *(rule.metric, "deviation", "points", *(f"{f}s" for f in over), "is_best"),
              *((rule.test, "test_deviation") if rule.test else ()),
              *(_HELD_OUT if has_apart else ()),
              *(_PUBLISHED if has_others else ()))  # fmt: skip
     of_tasks = task_lines.names(sweep)
-    writer.writerow((*names, *of_tasks))
+    lines: list[tuple[Any, ...]] = [(*names, *of_tasks)]
     for selected in results.selections.values():
         best = {(s.budget, s.configuration.id): s for s in selected.best}
         for score in selected.scores:
@@ -208,12 +220,17 @@ def comma_separated(results: Results) -> str:
                 row += _apart(selected, score, winner is not None)
             if has_others:
                 row += _published(others[score.axis], score) if winner else ("",) * 3
-            writer.writerow((*row, *("",) * len(of_tasks)))
+            lines.append((*row, *("",) * len(of_tasks)))
             for cells, of_task in task_lines.of(results, score):
                 line = (*head, *cells, winner is not None)
                 blank = ("",) * (len(names) - len(line))
-                writer.writerow((*line, *blank, *of_task))
-    return buffer.getvalue()
+                lines.append((*line, *blank, *of_task))
+    return lines
+
+
+def tuned_fields(sweep: grid.Sweep) -> list[str]:
+    """Names the fields that tune any of a sweep's methods, each once."""
+    return list(dict.fromkeys(f for m in sweep.methods.values() for f in m.tuned))
 
 
 _HELD_OUT = ("held_out", "held_out_deviation", "like_best")
@@ -296,8 +313,7 @@ def averaged_over(chosen: Chosen) -> list[tuple[str, str, int]]:
 def _scores_table(results: Results, axis: str) -> Table:
     selected, sweep = results.selections[axis], results.sweep
     every = sorted({s.budget for s in (*selected.scores, *selected.left_out)})
-    step = -(-len(every) // MAX_BUDGETS) or 1
-    amounts = every[::-step][::-1]  # The last one is among them.
+    amounts = tables.thinned(every)
     by_configuration: dict[str, dict[float, selection.Score]] = {}
     for score in selected.scores:
         key = score.configuration.id

@@ -7,6 +7,7 @@ say what kind of value theirs are, which decides how these are written.
 import dataclasses
 import enum
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from bmg_sweeps.analysis.intervals import Interval
 
 MAX_WIDTH = 400  # Columns of characters of a table in a terminal.
 NOTHING = "–"  # Where there is no value.
+MAX_BUDGETS = 12  # Columns of a table that has one for each budget.
 
 
 class Kind(enum.StrEnum):
@@ -31,15 +33,19 @@ class Kind(enum.StrEnum):
     BY_VALUE = "by_value"
     CLAIMS = "claims"
     COMPARISON = "comparison"
+    DIFFERENCE = "difference"
     HEADING = "heading"
     HEADLINE = "headline"
+    IMPORTANCE = "importance"
     IMPROVEMENT = "improvement"
     LEFT_OUT = "left_out"
     MEASURES = "measures"
     PROVENANCE = "provenance"
     PUBLISHED = "published"
     SCORES = "scores"
+    TASK_PROFILE = "task_profile"
     TASK_PUBLISHED = "task_published"
+    TASK_SENSITIVITY = "task_sensitivity"
     TASK_SUMMARY = "task_summary"
     TASKS = "tasks"
     TROUBLE = "trouble"
@@ -77,6 +83,7 @@ ColumnKind = Literal[
     "described",  # A Described.
     "difference",  # A number that is written with its sign, or an Interval of such.
     "estimate",  # An Estimate.
+    "fraction",  # A number from 0 to 1, which is written in percent.
     "interval",  # An Interval in the unit of the metric, or its estimate alone.
     "probability",  # An Interval of numbers from 0 to 1.
     "printed",  # An Estimate with the digits that it was published with.
@@ -117,11 +124,23 @@ class Table:
         """Whether some columns stand below a common head."""
         return any(column.group for column in self.columns)
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether some rows have the same in their first cell."""
+        firsts = [row[0] for row in self.rows]
+        return len(set(firsts)) < len(firsts)
+
 
 def value(of_field: Any) -> Cell:
     """Makes a cell of a field's value: a number stays one, all else is text."""
     is_number = type(of_field) in (int, float)
     return of_field if is_number else formatting.short(of_field)
+
+
+def thinned(budgets: Sequence[float]) -> list[float]:
+    """Chooses the budgets that have a column, evenly; the last one is among them."""
+    step = -(-len(budgets) // MAX_BUDGETS) or 1
+    return list(budgets[::-step][::-1])
 
 
 def texts(table: Table, is_exact: bool) -> list[list[str]]:
@@ -165,10 +184,8 @@ def text(made: Sequence[Table], console: rich.console.Console) -> None:
         for i, name in enumerate(_heads(table)):
             justify = "left" if i < 2 else "right"
             view.add_column(rich.text.Text(name), justify=justify)
-        firsts = [row[0] for row in table.rows]
-        is_grouped = len(set(firsts)) < len(firsts)
         for i, row in enumerate(texts(table, is_exact=False)):
-            if is_grouped and i and firsts[i] != firsts[i - 1]:
+            if table.is_grouped and i and table.rows[i][0] != table.rows[i - 1][0]:
                 view.add_section()
             view.add_row(*map(rich.text.Text, row))  # Text is taken literally.
         title = rich.text.Text(table.title, style="bold")
@@ -206,6 +223,38 @@ def markdown(made: Sequence[Table]) -> str:
     return "\n".join(lines)
 
 
+def as_json(table: Table) -> dict[str, Any]:
+    """Writes a table as values that JSON has, its cells as numbers.
+
+    Returns:
+        What `Table` has, by name. A cell is null, a text or a number; or an object: of
+        an estimate with mean and deviation, of an interval with estimate, low and high,
+        of a share with part and whole.
+    """
+    return {
+        **table.key._asdict(),
+        "title": table.title,
+        "about": table.about,
+        "columns": [dataclasses.asdict(column) for column in table.columns],
+        "rows": [list(map(_as_json, row)) for row in table.rows],
+        "notes": list(table.notes),
+    }
+
+
+def _as_json(cell: Any) -> Any:
+    """Writes a cell; what is not finite is null."""
+    if isinstance(cell, float):
+        return cell if math.isfinite(cell) else None
+    if isinstance(cell, Described):
+        return {"what": cell.what} | _as_json(cell.estimate)
+    if isinstance(cell, Estimate):
+        cell = dataclasses.asdict(cell)
+    elif isinstance(cell, Interval | Share):
+        cell = cell._asdict()
+    is_several = isinstance(cell, dict)
+    return {k: _as_json(v) for k, v in cell.items()} if is_several else cell
+
+
 def _markdown_row(cells: Sequence[str]) -> str:
     cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
     return "| " + " | ".join(cells) + " |"
@@ -227,6 +276,7 @@ _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "count": str,
     "described": _described,
     "difference": lambda cell: intervals.interval(cell, formatting.signed),
+    "fraction": "{:.1%}".format,
     "interval": lambda cell: intervals.interval(cell, formatting.suffixed),
     "printed": _printed,
     "probability": lambda cell: intervals.interval(cell, "{:.2f}".format),

@@ -36,6 +36,8 @@ def asked(monkeypatch, capsys, *words):
             ["two_colors_actor_critic.discount="],
         ),
         (["report", "figure_2", "--format", "m"], ["markdown"]),
+        (["diff", "figure_2", "figure_1"], [f"figure_{i}" for i in range(10, 20)]),
+        (["diff", "figure_2", "al"], []),
         (["show", "nosuch", "--where", "inner"], []),
         (["show", "sweeps/fi"], ["sweeps/fi"]),  # A path, which the shell completes.
     ],
@@ -49,6 +51,17 @@ def test_a_sweep_is_completed_to_all_of_them(monkeypatch, capsys):
     """Or to every one of them."""
     expected = [*loading.sweep_names(), "all"]
     assert asked(monkeypatch, capsys, "report", "") == expected
+
+
+def test_a_point_is_completed_to_those_of_the_storage(monkeypatch, capsys, tmp_path):
+    """Of any trainer; no other folder is one."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a/abc000000000", "b/abc111111111", "b/abd000000000", "b/abcd"):
+        (tmp_path / "runs" / folder).mkdir(parents=True)
+    expected = ["abc000000000", "abc111111111"]
+    assert asked(monkeypatch, capsys, "diff", "abc") == expected
+    there = asked(monkeypatch, capsys, "diff", "--storage", "none", "abc")
+    assert there == []
 
 
 @pytest.mark.parametrize("shell", completion.SCRIPTS)

@@ -235,9 +235,9 @@ def test_the_best_of_each_method_are_shown_and_nothing_is_fetched(toy):
     assert legend(toy) == [A2, B1, *PUBLISHED]
     assert [line["name"] for line in lines(toy)] == ["A β=0.2", "B β=0.1"]
     assert len(lines(toy, 1)) == 2
-    drawn = toy.locator(".plot .scatterlayer .trace")
+    drawn = toy.locator("#curves .plot .scatterlayer .trace")
     assert drawn.count() == 2 * (2 + 2) + 2
-    assert toy.locator(".plot .errorbar").count() == 1
+    assert toy.locator("#curves .plot .errorbar").count() == 1
 
 
 def test_the_buttons_show_the_best_all_and_none(toy):
@@ -285,7 +285,7 @@ def test_the_axis_that_is_chosen_is_that_of_curves_and_tables(toy):
     after = lines(toy)[0]["x"]
     assert before == list(AMOUNTS)
     assert max(after) <= 1
-    assert toy.locator(".below").all_inner_texts() == ["hours", "hours"]
+    assert toy.locator("#curves .below").all_inner_texts() == ["hours", "hours"]
     title = sections.nth(1).locator("caption span").first.inner_text()
     assert title == "Best at 1 hours"
 
@@ -359,7 +359,7 @@ def test_the_curves_have_the_records_numbers():
 
 def test_a_chart_says_which_part_of_the_axis_it_shows(toy):
     """Its last 300 steps; on hours, those in which they were trained."""
-    titles = toy.locator("figure h3")
+    titles = toy.locator("#curves figure h3")
     assert titles.all_inner_texts() == ["Reward", "Weight, 700 to 1k env_steps"]
     toy.get_by_label("hours", exact=True).check()
     assert titles.all_inner_texts()[0] == "Reward"
@@ -510,7 +510,11 @@ def test_panels_of_the_best_are_drawn_by_method(view):
         ("A", ["0.1", "0.2"], "markers"),
         ("B", ["0.1", "0.2"], "markers"),
     ]
-    assert shown.locator(".below").all_inner_texts() == ["env_steps", "env_steps", "β"]
+    assert shown.locator("#curves .below").all_inner_texts() == [
+        "env_steps",
+        "env_steps",
+        "β",
+    ]
     assert shown.locator(".chooser").is_visible()
 
 
@@ -632,7 +636,7 @@ def test_nothing_runs_over_the_windows_edge(toy, width):
         arg=inner,
     )
     assert toy.evaluate("document.documentElement.scrollWidth") <= width
-    boxes = [one.bounding_box() for one in toy.locator("figure").all()]
+    boxes = [one.bounding_box() for one in toy.locator("#curves figure").all()]
     assert all(box["x"] + box["width"] <= width for box in boxes)
     assert len({box["y"] for box in boxes}) == (1 if width == 1400 else 2)
     over = toy.eval_on_selector_all(
@@ -696,7 +700,7 @@ def test_on_paper_everything_is_open_and_nothing_is_a_control(many):
 def test_without_scripts_there_are_all_tables(view):
     """Of both axes, and a word about the curves; no control that does nothing."""
     shown = view(write(complete()), java_script_enabled=False)
-    assert "switched off" in shown.locator("noscript").inner_text()
+    assert "switched off" in shown.locator("#curves noscript").inner_text()
     assert all(one.is_visible() for one in shown.locator(".table table").all())
     titles = shown.locator("caption span").all_inner_texts()
     assert {"Best at 1,000 env_steps", "Best at 1 hours"} <= set(titles)
@@ -957,3 +961,52 @@ def test_the_index_lists_all_claims_and_counts_them(view):
         *("864", "-864", "1.3k", "0", "–"),
     ]
     assert shown.locator("tbody a").count() == 2 + len(claimed)
+
+
+def test_what_matters_in_a_grid_is_drawn(view):
+    """Of each method, at the last budget of the axis: dots of seeds, and all lines.
+
+    Rewards of A at 1000 are 1000 (1 + β)(1 + 0.08 s): of β = 0.1 they are 1100, 1188
+    and 1276, whose mean is 1188; 0.2 is best.
+    """
+    shown = view(write(complete()))
+    figures = shown.locator("#grids figure")
+    titles = [heading.inner_text() for heading in figures.locator("h3").all()]
+    assert titles == [
+        f"{m}: {t}" for m in "AB" for t in ("each value", "2 configurations")
+    ]
+    units = {unit.inner_text() for unit in figures.locator(".unit:not(.below)").all()}
+    assert units == {"reward at 1,000 env_steps"}
+    read = "plot => plot.data.map(({name, x, y, text}) => ({name, x, y, text}))"
+    marginals, lines = (figures.locator(".plot").nth(i).evaluate(read) for i in (0, 1))
+    assert [trace["name"] for trace in marginals] == [
+        "seed 0",
+        "seed 1",
+        "seed 2",
+        "mean",
+    ]
+    assert {tuple(trace["x"]) for trace in marginals} == {("0.1", "0.2")}
+    first = [trace["y"][0] for trace in marginals]
+    assert first == pytest.approx([1100, 1188, 1276, 1188])
+    assert [trace["text"] for trace in lines] == ["β=0.1", "β=0.2"]  # The best on top.
+    assert [trace["y"] for trace in lines] == [[0, 0], [1, 1]]
+    shown.get_by_label("hours", exact=True).check()
+    units = {unit.inner_text() for unit in figures.locator(".unit:not(.below)").all()}
+    assert units == {"reward at 1 hours"}
+
+
+def test_a_partial_grid_is_not_drawn():
+    """A lacks a seed of one rate; of B all is there."""
+    of_axis = data(complete()[1:])["axes"][0]["grids"]
+    assert [grid["method"] for grid in of_axis] == ["B"]
+    assert 'id="grids"' not in write([trained_point("a", 0.1, 0)])
+
+
+def test_of_a_large_grid_the_best_configurations_are_drawn():
+    """Of 250 rates, 200; and the title says so."""
+    rates = [i / 1000 for i in range(250)]
+    (grid_,) = data([trained_point("a", rate, 0) for rate in rates])["axes"][0]["grids"]
+    assert grid_["title"] == "the best 200 of 250 configurations"
+    assert grid_["lines"][0] == [249, pytest.approx(1249)]
+    assert len(grid_["lines"]) == 200
+    assert len(grid_["fields"][0]["values"]) == 250

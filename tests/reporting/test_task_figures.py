@@ -246,9 +246,9 @@ def test_a_page_has_an_image_of_each_figure(results):
 
 
 def test_a_table_of_many_columns_is_set_densely(results):
-    """The summary has 12; no other table here has many, or many estimates."""
+    """The summary has 12, the profile 10; no other table here has many."""
     dense = re.findall(r'data-kind="(\w+)" class="dense"', page.page(results, "runs"))
-    assert dense == ["task_summary"]
+    assert dense == ["task_summary", "task_profile"]
 
 
 def test_a_page_without_tasks_has_no_image(storage):

@@ -27,13 +27,15 @@
     toImageButtonOptions: { format: "svg", filename: "curves" },
   };
   const FIRST = 6; // Lines that are shown where none is the best.
+  const BEST = 3; // Configurations of a grid that are drawn in color.
   const PRINTED = { width: 620, height: 230 }; // Of a chart on paper, in CSS pixels.
 
   const boxes = [...document.querySelectorAll(".chooser input")];
   const radios = [...document.querySelectorAll("input[name=axis]")];
   const legend = document.querySelector(".legend");
-  const charts = data.panels.map(makeChart);
+  const charts = data.panels.map((panel) => makeChart(panel));
   let axis = data.axes[0];
+  let grids = []; // Figures of the axis that is shown.
 
   // 6 colors; then dashes and markers, whose pairs repeat after 42 rounds of them.
   function styleOf(place) {
@@ -57,7 +59,7 @@
     return made;
   }
 
-  function makeChart(panel) {
+  function makeChart(panel, parent = document.querySelector(".charts")) {
     const figure = element("figure");
     const caption = element("figcaption");
     const heading = element("h3", "", panel.title);
@@ -66,7 +68,7 @@
     plot.setAttribute("role", "img");
     const below = element("p", "unit below");
     figure.append(caption, plot, below);
-    document.querySelector(".charts").append(figure);
+    parent.append(figure);
     return { plot, below, heading, title: panel.title };
   }
 
@@ -252,6 +254,81 @@
     drawLegend(places);
   }
 
+  // Marginal means of a method's grid, a part of the chart for each field.
+  function drawMarginals({ plot }, grid) {
+    const width = 1 / grid.fields.length;
+    const { color } = styleOfBest(grid.method);
+    const layout = layoutOf([]);
+    const traces = grid.fields.flatMap((field, i) => {
+      const x = field.values.map(plain);
+      const number = i ? i + 1 : "";
+      const place = { xaxis: `x${number}`, type: "scatter", hoverinfo: "y+name" };
+      layout[`xaxis${number}`] = {
+        ...layout.xaxis, type: "category", domain: [i * width, (i + 0.9) * width],
+        title: { text: plain(`${field.symbol}: ${Math.round(100 * field.share)} %`) },
+      };
+      return [
+        ...field.seeds.map((y, seed) => ({
+          ...place, x, y, mode: "markers", name: plain(grid.seeds[seed]),
+          marker: { color, size: 6, opacity: 0.5 },
+        })),
+        { ...place, x, y: field.means, mode: "lines", name: "mean", line: { color, width: 2 } },
+      ];
+    });
+    Plotly.newPlot(plot, traces, layout, OPTIONS);
+    plot.setAttribute("aria-label", `${grid.method}: mean scores by value of each field`);
+  }
+
+  // Parallel coordinates. Plotly's own need WebGL and `eval`, which the page forbids.
+  function drawParallel({ plot }, grid) {
+    const { color } = styleOfBest(grid.method);
+    const scores = grid.lines.map((line) => line.at(-1));
+    const [low, high] = [Math.min(...scores), Math.max(...scores)];
+    const scaled = (score) => (high > low ? (score - low) / (high - low) : 0.5);
+    const axes = grid.fields.map((field) => ({ name: field.symbol, values: field.values }));
+    const spread = ({ values }, i) => (values.length > 1 ? i / (values.length - 1) : 0.5);
+    const names = [...axes.map(({ name }) => name), grid.metric];
+    const traces = grid.lines.map((line, i) => ({
+      type: "scatter", mode: "lines", x: names.map((_, n) => n),
+      y: [...axes.map((one, n) => spread(one, line[n])), scaled(line.at(-1))],
+      text: plain(`${axes.map((one, n) => `${one.name}=${one.values[line[n]]}`).join(" ")}`),
+      hovertemplate: `%{text}<br>${scores[i].toPrecision(5)}<extra></extra>`,
+      line: i < BEST ? { color, width: 2 } : { color: GRAY, width: 1 },
+      opacity: i < BEST ? 1 : 0.35,
+    })).reverse(); // The best ones are drawn over the others.
+    const label = (x, y, text) => ({
+      x, y, text: plain(text), showarrow: false, font: { size: 11 }, xanchor: "right",
+      xshift: -4, yshift: 7,
+    });
+    const layout = layoutOf([]);
+    layout.xaxis = {
+      ...layout.xaxis, tickvals: names.map((_, n) => n), ticktext: names.map(plain),
+      range: [-0.3, names.length - 0.9],
+    };
+    layout.yaxis = { ...layout.yaxis, visible: false, range: [-0.08, 1.08] };
+    layout.annotations = [
+      ...axes.flatMap((one, n) => one.values.map((value, i) => label(n, spread(one, i), value))),
+      ...(high > low ? [low, high] : [low]).map(
+        (score) => label(axes.length, scaled(score), score.toPrecision(4))),
+    ];
+    Plotly.newPlot(plot, traces, layout, OPTIONS);
+    plot.setAttribute("aria-label", `${grid.method}: ${grid.lines.length} configurations`);
+  }
+
+  function drawGrids() {
+    const parent = document.querySelector(".grids");
+    if (!parent) return;
+    parent.replaceChildren();
+    grids = axis.grids.flatMap((grid) => {
+      const label = `${grid.metric} at ${grid.at}`;
+      const marginals = makeChart({ title: `${grid.method}: each value`, label }, parent);
+      const lines = makeChart({ title: `${grid.method}: ${grid.title}`, label }, parent);
+      drawMarginals(marginals, grid);
+      drawParallel(lines, grid);
+      return [marginals, lines];
+    });
+  }
+
   function drawLegend(places) {
     const items = places.filter(hasLine).map((place) => {
       const { method, label, seeds } = data.configurations[place];
@@ -301,6 +378,7 @@
       const isBest = axis.best.includes(Number(box.value));
       box.parentElement.classList.toggle("best", isBest);
     }
+    drawGrids();
   }
 
   for (const box of boxes) {
@@ -322,11 +400,11 @@
   window.addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details.table:not([open])")];
     for (const details of folded) details.open = true;
-    for (const { plot } of charts) Plotly.relayout(plot, PRINTED);
+    for (const { plot } of [...charts, ...grids]) Plotly.relayout(plot, PRINTED);
   });
   window.addEventListener("afterprint", () => {
     for (const details of folded) details.open = false;
-    for (const { plot } of charts) {
+    for (const { plot } of [...charts, ...grids]) {
       Plotly.relayout(plot, { width: null, height: HEIGHT, autosize: true });
     }
   });

@@ -1,0 +1,137 @@
+"""Distributions of normalized scores over many tasks, and what tuning per task gains.
+
+Scores are matrices [N, M], N runs (seeds) of each of M tasks; those of several
+configurations are [H, N, M]. Intervals resample runs within each task.
+
+Source: Agarwal et al. (2021), "Deep Reinforcement Learning at the Edge of the
+Statistical Precipice", Sections 4.2 and 4.3; Adkins, Bowling and White (2024), "A
+Method for Evaluating Hyperparameter Sensitivity in Reinforcement Learning".
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from bmg_sweeps.analysis import at_budget, estimates, selection
+from bmg_sweeps.analysis.intervals import Interval
+from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.sweep import grid
+
+_RESAMPLES = 2000
+_SEED = 0  # Resampling starts from it, so that a report is the same each time.
+_PERCENTILES = (2.5, 97.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """What a method gains where each task has a configuration of its own."""
+
+    for_all: float  # Mean over tasks of the configuration that is best on average.
+    per_task: float  # The same of the best configuration of each task.
+    held_out: float | None  # The gain, read on a seed that did not choose; mean of all.
+
+    @property
+    def gain(self) -> float:
+        """The sensitivity, by the runs that chose."""
+        return self.per_task - self.for_all
+
+
+def optimality_gap(scores: np.ndarray, target: float = 1.0) -> Interval | float:
+    """Says how far scores are below a target; what is above it does not count.
+
+        γ − 1/(N M) Σₙ Σₘ min(xₙₘ, γ)
+
+    Args:
+        scores: x, [N, M].
+        target: γ.
+
+    Returns:
+        The gap and its 95 % stratified bootstrap interval; without one where N is 1.
+    """
+    return _estimated(scores, np.minimum(scores, target), lambda mean: target - mean)
+
+
+def profile(scores: np.ndarray, thresholds: Sequence[float]) -> list[Interval | float]:
+    """Says what share of all runs has more than each of several scores.
+
+        F̂(τ) = 1/(N M) Σₙ Σₘ [xₙₘ > τ]
+
+    Args:
+        scores: x, [N, M].
+        thresholds: τ.
+
+    Returns:
+        For each the share and its 95 % stratified bootstrap interval, at this threshold
+        alone; without one where N is 1.
+    """
+    return [_estimated(scores, scores > t, lambda mean: mean) for t in thresholds]
+
+
+def sensitivity(scores: np.ndarray) -> Sensitivity:
+    """Says what tuning for each task alone gains over one setting for all.
+
+        Φ = 1/M Σₘ maxₕ x̄ₕₘ − maxₕ 1/M Σₘ x̄ₕₘ
+
+    Adkins et al. normalize each task by quantiles of all its runs; here scores are as
+    the sweep normalizes them.
+
+    Args:
+        scores: x, [H, N, M]; x̄ are means over runs.
+
+    Returns:
+        Both parts of Φ. Chosen by noise alone, the first is too high, and so is Φ;
+        `held_out` is Φ of choices by N − 1 runs, read on the other one, N ≥ 2.
+    """
+    number, tasks = scores.shape[1], np.arange(scores.shape[2])
+    means = scores.mean(1)
+    gains = []
+    for run in range(number if number > 1 else 0):
+        others = np.delete(scores, run, axis=1).mean(1)
+        alone = scores[others.argmax(0), run, tasks].mean()
+        gains.append(alone - scores[others.mean(1).argmax(), run].mean())
+    return Sensitivity(
+        for_all=float(means.mean(1).max()),
+        per_task=float(means.max(0).mean()),
+        held_out=float(np.mean(gains)) if gains else None,
+    )
+
+
+def of_configurations(results: Results) -> dict[str, np.ndarray]:
+    """Reads the normalized scores of every complete configuration.
+
+    Args:
+        results: of a sweep that names its tasks.
+
+    Returns:
+        By method [H, N, M], at the last budget of the sweep's axis, of those that have
+        every seed of every task. Methods with fewer than two of them are left out.
+    """
+    rule, tasks = results.sweep.select, results.sweep.tasks
+    last = selection.last_budget(results.chosen, rule.axis)
+    runs = {tuple(p.values[f] for f in rule.over) for p in results.chosen.points}
+    found: dict[str, list[np.ndarray]] = {}
+    for members in results.configurations.values():
+        points = [one.point for one in members]
+        values = at_budget.read_all(members, rule.axis, last, tasks.normalized)
+        is_whole = {tuple(p.values[f] for f in rule.over) for p in points} == runs
+        if isinstance(values, str) or not is_whole:
+            continue
+        numbers = estimates.matrix(rule.over, points, values)
+        if numbers is not None:
+            method = grid.method_of(results.sweep, points[0].values)
+            found.setdefault(method, []).append(numbers)
+    several = {m: found[m] for m in results.methods if len(found.get(m, ())) > 1}
+    return {method: np.stack(numbers) for method, numbers in several.items()}
+
+
+def _estimated(scores, parts: np.ndarray, of_mean) -> Interval | float:
+    """Computes a function of the mean of parts, which runs are resampled with."""
+    estimate = float(of_mean(parts.mean()))
+    if len(scores) < 2:
+        return estimate
+    generator = np.random.default_rng(_SEED)
+    places = generator.integers(len(parts), size=(_RESAMPLES, *parts.shape))
+    drawn = np.take_along_axis(parts[np.newaxis], places, axis=1)
+    low, high = np.percentile(of_mean(drawn.mean((1, 2))), _PERCENTILES)
+    return Interval(estimate, float(low), float(high))

@@ -1,0 +1,148 @@
+"""LaTeX and JSON hold the same cells as the tables that they are written of."""
+
+import dataclasses
+import json
+import math
+import re
+
+import pytest
+import test_paper_tables as toy
+
+from bmg_sweeps.analysis import estimates, intervals
+from bmg_sweeps.reporting import latex, report, tables
+
+ANY = tables.Key(tables.Kind.BEST, "env_steps")
+WORDS = {r"\pm": "±", r"\beta": "β", r"\Delta": "Δ", r"\rho": "ρ", "-": "-"}
+
+
+@pytest.fixture
+def made(storage):
+    return report.make(toy.recorded(storage))
+
+
+def shown(text):
+    """What LaTeX prints of a cell, of the commands that tables have."""
+    text = re.sub(r"\$(.*?)\$", lambda match: WORDS[match[1]], text)
+    return re.sub(r"\\([{}$&#%_])", r"\1", text).replace("--", "–").strip()
+
+
+def cells(text):
+    """The rows of each table: its heads below the groups, and its cells."""
+    found = []
+    for part in text.split(r"\toprule")[1:]:
+        body = part.partition(r"\bottomrule")[0].partition(r"\midrule")
+        lines = [body[0].strip().splitlines()[-1], *body[2].splitlines()]
+        rows = [line for line in lines if " & " in line or line.endswith(r"\\")]
+        found.append([re.split(r"(?<!\\)&", r.removesuffix(r"\\")) for r in rows])
+    return [[[shown(cell) for cell in row] for row in table] for table in found]
+
+
+def test_every_cell_of_every_table_is_there(made):
+    """In full, as Markdown has it; below the columns' own names."""
+    expected = [
+        [[column.name for column in table.columns], *tables.texts(table, is_exact=True)]
+        for table in made
+    ]
+    assert cells(latex.write(made)) == expected
+
+
+def test_the_papers_form_has_its_groups(made):
+    """Each above its columns, with a rule as wide as they are."""
+    text = latex.write([made[0]])
+    groups = re.search(r"\\toprule\n(.*)\n(.*)\n", text)
+    spans = re.findall(r"\\multicolumn\{(\d+)\}\{c\}\{([\w ]*)\}", groups[1])
+    assert spans == [("5", "B"), ("4", "B published"), ("6", "M"), ("5", "M published")]
+    assert groups[1].strip().startswith("& ")  # Above the budgets is nothing.
+    assert re.findall(r"cmidrule\(lr\)\{(\S+?)\}", groups[2]) == [
+        "2-6", "7-10", "11-16", "17-21"
+    ]  # fmt: skip
+    alone = dataclasses.replace(made[0], columns=tuple(
+        dataclasses.replace(column, group="") for column in made[0].columns
+    ))  # fmt: skip
+    assert "cmidrule" not in latex.write([alone])
+
+
+def test_columns_below_no_group_keep_their_place():
+    """Two of them before the group are an empty head each."""
+    columns = (tables.Column("a"), tables.Column("b"), tables.Column("c", group="G"))
+    text = latex.write([tables.Table(ANY, "T", columns, (("x", "y", "z"),))])
+    head = text.split(r"\toprule")[1].splitlines()[1]
+    assert head == r"    &  & \multicolumn{1}{c}{G} \\"
+    assert r"\cmidrule(lr){3-3}" in text
+
+
+def test_numbers_stand_flush_right_and_groups_of_rows_apart(made):
+    """A space between budgets, as the terminal has a line."""
+    (by_hours,) = [t for t in made if t.key == (tables.Kind.BEST, "hours", "")]
+    text = latex.write([by_hours])
+    assert r"\begin{tabular}{rllrrrrrr}" in text
+    assert text.count(r"\addlinespace") == 1
+    assert text.index("1 & M") < text.index(r"\addlinespace") < text.index("2 & B")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"50 % of a_b & {c} #1 $x$ \d", r"50 \% of a\_b \& \{c\} \#1 \$x\$ "
+         r"\textbackslash{}d"),
+        ("a^b ~ <c> |d|", r"a\textasciicircum{}b \textasciitilde{} $<$c$>$ $|$d$|$"),
+        ("ε=0.1 Σ Α λ", r"$\epsilon$=0.1 $\Sigma$ A $\lambda$"),
+        ("-3 ± -0.5, K-1, 0-9, --seeds 10-14, 1e-06",
+         r"$-$3 $\pm$ $-$0.5, K-1, 0-9, --seeds 10-14, 1e-06"),
+        ("2 × 3 – [0.5, 1]…", r"2 $\times$ 3 -- [0.5, 1]\ldots{}"),
+        ("Jürgen", "Jürgen"),
+    ],
+)  # fmt: skip
+def test_text_is_shown_as_it_is(text, expected):
+    """Whatever means something to LaTeX, and what its fonts lack."""
+    assert latex.escaped(text) == expected
+
+
+def test_every_brace_and_environment_is_closed(made):
+    """Of all tables, whatever is written in them."""
+    message = r"{\end{table}} 50 % & \\"
+    text = latex.write(
+        [*made, tables.Table(ANY, message, made[0].columns, (), (message,))]
+    )
+    plain = re.sub(r"\\[\\{}]", "", text)
+    assert plain.count("{") == plain.count("}")
+    for name in ("table", "tabular"):
+        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}")
+    assert text.count(r"\begin{table}") == len(made) + 1
+
+
+def test_json_has_numbers_where_text_has_words(made):
+    """Every kind of cell; what is not finite is null, and JSON has no NaN."""
+    interval = intervals.Interval(1.0, -math.inf, 2.0)
+    row = (
+        *("text", 3, 0.5, None, estimates.Estimate(2.0, None), interval),
+        *(tables.Share(1, 2), tables.Described("A", estimates.Estimate(1.0, 0.5))),
+    )
+    columns = tuple(tables.Column(str(i), group="g") for i in range(len(row)))
+    table = tables.Table(ANY, "T", columns, (row,), ("note",), "about")
+    found = json.loads(json.dumps(tables.as_json(table), allow_nan=False))
+    assert found["rows"] == [
+        [
+            *("text", 3, 0.5, None, {"mean": 2.0, "deviation": None}),
+            {"estimate": 1.0, "low": None, "high": 2.0},
+            {"part": 1, "whole": 2},
+            {"what": "A", "mean": 1.0, "deviation": 0.5},
+        ]
+    ]
+    assert (found["kind"], found["axis"], found["field"]) == ("best", "env_steps", "")
+    assert (found["title"], found["about"], found["notes"]) == ("T", "about", ["note"])
+    first = {"name": "0", "kind": "text", "group": "g", "is_published": False}
+    assert found["columns"][0] == first
+
+
+def test_json_has_every_table_with_all_of_its_cells(made):
+    """As many rows and columns as the table, and its numbers to the last digit."""
+    for table in made:
+        found = json.loads(json.dumps(tables.as_json(table), allow_nan=False))
+        assert [len(row) for row in found["rows"]] == [len(table.columns)] * len(
+            table.rows
+        )
+        for row, cells_ in zip(found["rows"], table.rows, strict=True):
+            for value, cell in zip(row, cells_, strict=True):
+                if isinstance(cell, estimates.Estimate):
+                    assert value == dataclasses.asdict(cell)
