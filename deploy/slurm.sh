@@ -60,6 +60,7 @@ export RAY_AUTH_TOKEN
 on_node='
 folder=$(mktemp -d /tmp/bmg_XXXXXX) || exit
 trap "rm -rf $folder" EXIT
+trap "" USR1 # srun sends it to Ray as well, which would die of it.
 ray start "$@" --block --temp-dir="$folder/ray" --num-cpus="$CPUS" \
   --min-worker-port=0 --max-worker-port=0 --object-store-memory=200000000 &
 trap "kill -TERM $!" TERM USR1

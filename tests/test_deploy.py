@@ -278,10 +278,10 @@ if name == "python" and arguments[:3] == ["-m", "bmg_sweeps", "launch"]:
     if os.environ["LAUNCH"] == "waits":
         until_terminated(1)
 note(name, *arguments)
-if name == "srun":  # It hands SIGUSR1 on; asked to end, it kills.
+if name == "srun":  # It hands SIGUSR1 on to all; asked to end, it kills.
     command = next(i for i, a in enumerate(arguments) if not a.startswith("--"))
     child = subprocess.Popen(arguments[command:], start_new_session=True)
-    signal.signal(signal.SIGUSR1, lambda *_: child.send_signal(signal.SIGUSR1))
+    signal.signal(signal.SIGUSR1, lambda *_: os.killpg(child.pid, signal.SIGUSR1))
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(child.pid, signal.SIGKILL))
     sys.exit(child.wait())
 if name == "getent":

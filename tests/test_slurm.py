@@ -17,7 +17,7 @@ from bmg_sweeps import paths
 from bmg_sweeps.records import files, store
 
 TRAINER = "two_colors_actor_critic"
-ENV_STEPS = 8_000_000  # More than a job of two minutes can do on its two nodes.
+ENV_STEPS = 8_000_000  # More than a job can do in a minute or two on its two nodes.
 SWEEP = f"""
 from bmg_sweeps.sweep import Method, Scale, Select, Sweep, product
 
@@ -104,7 +104,7 @@ def test_jobs_are_queued_again_until_all_is_done_and_a_canceled_one_is_not(
     checkout, slurm
 ):
     before = set(pathlib.Path("/tmp").glob("bmg_*"))
-    limited = submit(slurm, "limited", minutes=2)
+    limited = submit(slurm, "limited", minutes=3)
     wait_for(slurm, limited, ["RUNNING"])
     wait_for(slurm, limited, ["PENDING"])  # For two minutes, as Slurm has it.
     assert "the same command goes on from here" in log(checkout, limited)
