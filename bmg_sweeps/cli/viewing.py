@@ -202,6 +202,7 @@ def report_(
     if form == "html":
         answers.say(f"Report: {_write_html(storage, target, loaded)}")
         return
+    names = _draw(target, loaded)  # First: what reads the tables may end before them.
     if form == "csv":
         print(report.comma_separated(loaded), end="")
     else:
@@ -211,7 +212,6 @@ def report_(
         about |= {"scale": chosen.choice.scale, "stop": chosen.stop}
         made = [report.heading(loaded, stored, command), *report.make(loaded)]
         answers.print_tables(made, form, about)
-    names = _draw(target, loaded)
     for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(target, name)}")
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pytest
 import toy_tasks
 
 from bmg_sweeps.cli import viewing
@@ -24,3 +25,19 @@ def test_a_sweep_without_tasks_has_one_file(storage):
     sweep = dataclasses.replace(toy_tasks.SWEEP, tasks=None, curves=(), claims=())
     loaded = toy_tasks.load(toy_tasks.record(storage), sweep)
     assert viewing._draw(storage, loaded) == ["toy-mine.png"]
+
+
+def test_figures_are_drawn_whoever_stops_reading_the_tables(storage, monkeypatch):
+    """As `head` does, after its first lines."""
+
+    def stop_reading(*_):
+        raise BrokenPipeError
+
+    loaded = toy_tasks.load(toy_tasks.record(storage))
+    monkeypatch.setattr(viewing.choices, "choose", lambda *_: loaded.chosen)
+    monkeypatch.setattr(viewing.results, "load", lambda *_: loaded)
+    monkeypatch.setattr(viewing.answers, "print_tables", stop_reading)
+    arguments = ["toy", "--scale", "mine", "--storage", storage.uri]
+    with pytest.raises(BrokenPipeError):
+        viewing.report_.main(arguments, standalone_mode=False)
+    assert storage.exists("reports", "toy-mine.png")
