@@ -26,7 +26,7 @@ from bmg_sweeps.records import files, store
 pytestmark = pytest.mark.faults
 
 POINTS = "product(rate=(0.1, 0.2), width=(3, 4), seed=range(2))"
-ENV_STEPS = 120_000
+ENV_STEPS = 500_000  # Training that outlasts five faults.
 TALLY = collections.Counter()
 
 
