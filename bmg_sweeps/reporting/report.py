@@ -13,6 +13,7 @@ from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
     claim_table,
+    expected_best,
     held_out_cells,
     improvement,
     measures,
@@ -52,7 +53,8 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     Returns:
         The selection for every budget, and for the values of a field; the methods at
         the last one, and every configuration at every budget. With the sweep's own
-        axis are its tasks, claims and measures.
+        axis are its tasks, claims and measures, and the methods at equal budgets of
+        tuning.
     """
     about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
@@ -62,6 +64,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
         made += best_tables.by_value(results, axis)
         made += task_tables.make(results) if is_first else []
         made += claim_table.table(results) if is_first else []
+        made += expected_best.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
     made += measures.table(results) if is_first else []
@@ -85,6 +88,7 @@ def keys(chosen: Chosen) -> list[Key]:
         found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
         found += task_tables.keys(chosen) if is_first else []
         found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
+        found += expected_best.keys(chosen) if is_first else []
         found.append(Key(Kind.SCORES, axis))
         found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
     return [*found, Key(Kind.PROVENANCE)]

@@ -235,9 +235,9 @@ def test_the_best_of_each_method_are_shown_and_nothing_is_fetched(toy):
     assert legend(toy) == [A2, B1, *PUBLISHED]
     assert [line["name"] for line in lines(toy)] == ["A β=0.2", "B β=0.1"]
     assert len(lines(toy, 1)) == 2
-    drawn = toy.locator(".plot .scatterlayer .trace")
+    drawn = toy.locator("#curves .plot .scatterlayer .trace")
     assert drawn.count() == 2 * (2 + 2) + 2
-    assert toy.locator(".plot .errorbar").count() == 1
+    assert toy.locator("#curves .plot .errorbar").count() == 1
 
 
 def test_the_buttons_show_the_best_all_and_none(toy):
@@ -285,7 +285,7 @@ def test_the_axis_that_is_chosen_is_that_of_curves_and_tables(toy):
     after = lines(toy)[0]["x"]
     assert before == list(AMOUNTS)
     assert max(after) <= 1
-    assert toy.locator(".below").all_inner_texts() == ["hours", "hours"]
+    assert toy.locator("#curves .below").all_inner_texts() == ["hours", "hours"]
     title = sections.nth(1).locator("caption span").first.inner_text()
     assert title == "Best at 1 hours"
 
@@ -359,7 +359,7 @@ def test_the_curves_have_the_records_numbers():
 
 def test_a_chart_says_which_part_of_the_axis_it_shows(toy):
     """Its last 300 steps; on hours, those in which they were trained."""
-    titles = toy.locator("figure h3")
+    titles = toy.locator("#curves figure h3")
     assert titles.all_inner_texts() == ["Reward", "Weight, 700 to 1k env_steps"]
     toy.get_by_label("hours", exact=True).check()
     assert titles.all_inner_texts()[0] == "Reward"
@@ -510,7 +510,11 @@ def test_panels_of_the_best_are_drawn_by_method(view):
         ("A", ["0.1", "0.2"], "markers"),
         ("B", ["0.1", "0.2"], "markers"),
     ]
-    assert shown.locator(".below").all_inner_texts() == ["env_steps", "env_steps", "β"]
+    assert shown.locator("#curves .below").all_inner_texts() == [
+        "env_steps",
+        "env_steps",
+        "β",
+    ]
     assert shown.locator(".chooser").is_visible()
 
 
@@ -632,7 +636,7 @@ def test_nothing_runs_over_the_windows_edge(toy, width):
         arg=inner,
     )
     assert toy.evaluate("document.documentElement.scrollWidth") <= width
-    boxes = [one.bounding_box() for one in toy.locator("figure").all()]
+    boxes = [one.bounding_box() for one in toy.locator("#curves figure").all()]
     assert all(box["x"] + box["width"] <= width for box in boxes)
     assert len({box["y"] for box in boxes}) == (1 if width == 1400 else 2)
     over = toy.eval_on_selector_all(
@@ -689,14 +693,14 @@ def test_on_paper_everything_is_open_and_nothing_is_a_control(many):
     assert not any(one.get_attribute("open") is not None for one in folded.all())
     many.emulate_media(media="print")
     assert not any(one.is_visible() for one in many.locator(".controls, nav").all())
-    assert many.locator(".legend").is_visible()
+    assert many.locator("ul.legend").is_visible()
     many.emulate_media(media="screen")
 
 
 def test_without_scripts_there_are_all_tables(view):
     """Of both axes, and a word about the curves; no control that does nothing."""
     shown = view(write(complete()), java_script_enabled=False)
-    assert "switched off" in shown.locator("noscript").inner_text()
+    assert "switched off" in shown.locator("#curves noscript").inner_text()
     assert all(one.is_visible() for one in shown.locator(".table table").all())
     titles = shown.locator("caption span").all_inner_texts()
     assert {"Best at 1,000 env_steps", "Best at 1 hours"} <= set(titles)
@@ -957,3 +961,42 @@ def test_the_index_lists_all_claims_and_counts_them(view):
         *("864", "-864", "1.3k", "0", "–"),
     ]
     assert shown.locator("tbody a").count() == 2 + len(claimed)
+
+
+def test_methods_at_equal_tuning_are_drawn(view):
+    """A has three rates and B one: its own curve ends at 1, where the line stands.
+
+    Rewards of A at 1000 are 1000 (1 + β)(1 + 0.08 s): their mean is 1.2 · 1080, and of
+    all three β = 0.3 is chosen.
+    """
+    trained = [t for t in complete((0.1, 0.2, 0.3)) if t.point.values["kind"] == "a"]
+    trained += [trained_point("b", 0.1, seed) for seed in range(3)]
+    shown = view(write(trained))
+    figures = shown.locator("#expected-best figure")
+    assert figures.locator(".below").all_inner_texts() == [
+        "n configurations, drawn at random",
+        "device hours of n configurations",
+    ]
+    (title,) = {*figures.locator("h3").all_inner_texts()}
+    assert title == "Expected best of n configurations at 1,000 env_steps"
+    read = "p => p.data.map(({name, x, y, line, fill}) => ({name, x, y, line, fill}))"
+    band, dotted, apart, *of_b = figures.locator(".plot").first.evaluate(read)
+    assert (apart["name"], apart["x"]) == ("A", [1, 2, 3])
+    assert apart["y"][0] == pytest.approx(1.2 * 1080)
+    assert apart["y"][2] == pytest.approx(1.3 * 1080)
+    assert (dotted["line"]["dash"], dotted["y"]) == ("dot", apart["y"])
+    deviation = 1.3 * 80
+    assert band["fill"] == "toself"
+    assert band["y"][2:4] == pytest.approx([1404 + deviation, 1404 - deviation])
+    assert [trace["x"] for trace in of_b[1:]] == [[1], [1]]
+    mark = figures.locator(".plot").first.evaluate("p => p.layout.shapes[0].x0")
+    assert mark == 1
+    widths = [box.bounding_box()["width"] for box in figures.locator(".plot").all()]
+    drawn = figures.locator(".main-svg:first-child").all()
+    assert [svg.bounding_box()["width"] for svg in drawn] == pytest.approx(widths)
+    assert any(one.startswith("Arms are unequal: A 3, B 1") for one in banner(shown))
+    assert legend(shown)[0] == "A β=0.3 3 seeds"
+
+
+def test_without_a_choice_there_is_no_part_of_equal_tuning():
+    assert 'id="expected-best"' not in write([trained_point("a", 0.1, 0)])

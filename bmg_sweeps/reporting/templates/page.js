@@ -26,13 +26,17 @@
     modeBarButtons: [["toImage", "resetScale2d"]],
     toImageButtonOptions: { format: "svg", filename: "curves" },
   };
+  const TICKS = [-3, -2, -1, 0, 1, 2, 3, 4, 5].flatMap( // Of a logarithm.
+    (power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
   const FIRST = 6; // Lines that are shown where none is the best.
   const PRINTED = { width: 620, height: 230 }; // Of a chart on paper, in CSS pixels.
 
   const boxes = [...document.querySelectorAll(".chooser input")];
   const radios = [...document.querySelectorAll("input[name=axis]")];
   const legend = document.querySelector(".legend");
-  const charts = data.panels.map(makeChart);
+  const charts = data.panels.map((panel) => makeChart(panel));
+  const equal = data.expected_best.map(
+    (panel) => makeChart(panel, document.querySelector(".equal")));
   let axis = data.axes[0];
 
   // 6 colors; then dashes and markers, whose pairs repeat after 42 rounds of them.
@@ -57,7 +61,7 @@
     return made;
   }
 
-  function makeChart(panel) {
+  function makeChart(panel, parent = document.querySelector(".charts")) {
     const figure = element("figure");
     const caption = element("figcaption");
     const heading = element("h3", "", panel.title);
@@ -66,7 +70,7 @@
     plot.setAttribute("role", "img");
     const below = element("p", "unit below");
     figure.append(caption, plot, below);
-    document.querySelector(".charts").append(figure);
+    parent.append(figure);
     return { plot, below, heading, title: panel.title };
   }
 
@@ -252,6 +256,51 @@
     drawLegend(places);
   }
 
+  // The expected best of n: held out, with its band; dotted where it is not.
+  function drawExpected({ plot, below }, panel) {
+    const traces = panel.lines.flatMap((line) => {
+      const { color, dash } = styleOfBest(line.method);
+      const shifted = (sign) => line.held_out.map((mean, i) =>
+        mean === null || line.deviations[i] === null ? null : mean + sign * line.deviations[i]);
+      const about = {
+        x: line.at, type: "scatter", mode: line.at.length > 1 ? "lines" : "markers",
+        legendgroup: line.method, marker: { color, size: 7 },
+        hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x:,.4~r}<extra></extra>",
+      };
+      const isHeldOut = line.held_out.some((number) => number !== null);
+      return [
+        {
+          ...outline(line.at, shifted(1), shifted(-1)), type: "scatter", mode: "lines",
+          fill: "toself", hoverinfo: "skip", line: { width: 0 }, fillcolor: `${color}2e`,
+          legendgroup: line.method, showlegend: false,
+        },
+        {
+          ...about, y: line.plain, name: plain(`${line.method}, not held out`),
+          line: { color, width: 1.5, dash: "dot" }, showlegend: !isHeldOut,
+          marker: { ...about.marker, symbol: "circle-open" },
+        },
+        {
+          ...about, y: line.held_out, name: plain(line.method), showlegend: isHeldOut,
+          line: { color, width: 2, dash: dashOf(dash) },
+        },
+      ];
+    });
+    const layout = layoutOf(traces);
+    layout.showlegend = true;
+    layout.legend = { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 12 } };
+    if (panel.is_log) Object.assign(layout.xaxis, { type: "log", tickvals: TICKS });
+    else if (panel.over === "configurations") layout.xaxis.dtick = 1;
+    if (panel.mark !== null) {
+      layout.shapes = [{
+        type: "line", x0: panel.mark, x1: panel.mark, y0: 0, y1: 1, yref: "paper",
+        line: { color: GRAY, width: 1 },
+      }];
+    }
+    Plotly.newPlot(plot, traces, layout, OPTIONS);
+    below.textContent = panel.below;
+    plot.setAttribute("aria-label", `${panel.title}, by ${panel.below}`);
+  }
+
   function drawLegend(places) {
     const items = places.filter(hasLine).map((place) => {
       const { method, label, seeds } = data.configurations[place];
@@ -303,6 +352,7 @@
     }
   }
 
+  data.expected_best.forEach((panel, i) => drawExpected(equal[i], panel));
   for (const box of boxes) {
     box.after(swatch(styleOf(Number(box.value)), true));
     box.addEventListener("change", draw);
@@ -322,11 +372,11 @@
   window.addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details.table:not([open])")];
     for (const details of folded) details.open = true;
-    for (const { plot } of charts) Plotly.relayout(plot, PRINTED);
+    for (const { plot } of [...charts, ...equal]) Plotly.relayout(plot, PRINTED);
   });
   window.addEventListener("afterprint", () => {
     for (const details of folded) details.open = false;
-    for (const { plot } of charts) {
+    for (const { plot } of [...charts, ...equal]) {
       Plotly.relayout(plot, { width: null, height: HEIGHT, autosize: true });
     }
   });
