@@ -53,6 +53,9 @@ def _draw(axes: Any, panel: Panel, styles: dict[str, dict[str, Any]]) -> None:
         if np.isfinite(apart).any():
             figures.draw_line(axes, curves.Line(at, apart, spread), named)
             named["label"] = None
+        if len(line.at) == 1:  # It has no band.
+            bar = {"color": style["color"], "fmt": "none", "capsize": 2}
+            axes.errorbar(at, apart, np.nan_to_num(spread), **bar)
         axes.plot(at, same, **named | {"linestyle": ":"}, fillstyle="none")
     axes.plot([], [], color="gray", linestyle=":", label=PLAIN)
     if panel.is_log:

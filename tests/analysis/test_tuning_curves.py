@@ -304,12 +304,20 @@ def test_a_large_grid_has_some_of_all_numbers():
 
 
 def test_it_is_at_the_last_budget_that_any_has_reached():
-    """Trained to 100 of 200, where there are two budgets."""
+    """Trained to 100 of 200, where there are two budgets; and of 50 and 100 to both."""
     sweep = toy_runs.sweep("A")
     rule = dataclasses.replace(sweep.select, budgets={"env_steps": 2})
     of = dataclasses.replace(sweep, select=rule)
     loaded = toy_runs.load(of, toy_runs.table({"A": [[1, 2], [3, 4]]}), stop=200)
     assert tuning_curves.make(loaded).budget == 100
+    runs = [
+        dataclasses.replace(one, rows={"env_steps": [50, 100], "reward": [0, reward]})
+        for one, reward in zip(
+            toy_runs.table({"A": [[1, 2], [3, 4]]}), [1, 2, 3, 4], strict=True
+        )
+    ]
+    found = tuning_curves.make(toy_runs.load(of, runs))
+    assert (found.budget, found.arms[0].plain_at(2).mean) == (100, 3.5)
     none = results.Results(loaded.chosen, (), {"env_steps": loaded.first})
     none = dataclasses.replace(
         none,

@@ -989,6 +989,7 @@ def test_methods_at_equal_tuning_are_drawn(view):
     assert band["fill"] == "toself"
     assert band["y"][2:4] == pytest.approx([1404 + deviation, 1404 - deviation])
     assert [trace["x"] for trace in of_b[1:]] == [[1], [1]]
+    assert figures.locator(".plot").first.locator(".errorbar").count() == 1
     mark = figures.locator(".plot").first.evaluate("p => p.layout.shapes[0].x0")
     assert mark == 1
     widths = [box.bounding_box()["width"] for box in figures.locator(".plot").all()]

@@ -282,6 +282,8 @@
         {
           ...about, y: line.held_out, name: plain(line.method), showlegend: isHeldOut,
           line: { color, width: 2, dash: dashOf(dash) },
+          error_y: { array: line.deviations.map((d) => d ?? 0), color, thickness: 1.5,
+                     width: 5, visible: line.at.length === 1 }, // It has no band.
         },
       ];
     });
