@@ -135,7 +135,7 @@ def test_the_driver_starts_at_once():
         module
         for module in sorted(modules())
         if room_of(module) not in JAX | {"sweeps"}
-        and not module.endswith(("__main__", "reporting.figures", "task_figures"))
+        and not module.endswith(("__main__", ".figures", "_figures"))
     ]
     code = f"""if True:
         import importlib, sys

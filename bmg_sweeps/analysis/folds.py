@@ -9,6 +9,7 @@ tests of the runs that it has chosen.
 """
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,12 +87,12 @@ def make(
     """
     # Ties go to the smaller id, as in `selection`.
     ordered = sorted(candidates, key=lambda one: one.configuration.id)
-    seeds = sorted({p.values[rule.over[0]] for one in ordered for p in one.points})
+    seeds = seeds_of(rule, ordered)
     if len(seeds) < 2:
         return None
     from bmg_sweeps.analysis import held_out
 
-    scores = _matrix(rule, ordered, seeds)
+    scores = matrix(rule, ordered, seeds)
     halves = len(seeds) >= held_out.MIN_HALVES
     found = HeldOut(
         method=method,
@@ -154,16 +155,34 @@ def read(
     return f"diverged in {diverged} of {len(runs)} folds" if diverged else found
 
 
-def _matrix(
-    rule: grid.Select, candidates: Sequence[Candidate], seeds: Sequence[Any]
+def seeds_of(rule: grid.Select, candidates: Sequence[Candidate]) -> list[Any]:
+    """Returns the seeds that candidates have, in order."""
+    return sorted({p.values[rule.over[0]] for one in candidates for p in one.points})
+
+
+def matrix(
+    rule: grid.Select,
+    candidates: Sequence[Candidate],
+    seeds: Sequence[Any],
+    diverged: float = math.nan,
 ) -> "np.ndarray":
-    """Arranges means of seeds [N, S], more being better; NaN where a run diverged."""
+    """Arranges means of seeds, more being better.
+
+    Args:
+        rule: says what is averaged over, and whether more is better.
+        candidates: N configurations.
+        seeds: of each of them.
+        diverged: what a run counts that diverged.
+
+    Returns:
+        [N, S].
+    """
     import numpy as np
 
     sign = 1 if rule.mode == "max" else -1
     rows = []
     for one in candidates:
-        values = [np.nan if isinstance(v, Missing) else v for v in one.values]
+        values = [diverged if isinstance(v, Missing) else v for v in one.values]
         by_seed = estimates.by_seed(rule.over, one.points, values)
         rows.append([sign * by_seed[seed] for seed in seeds])
     return np.array(rows)

@@ -66,6 +66,10 @@ class Selection:
     )
     best_by: Mapping[str, tuple[Score, ...]] = dataclasses.field(default_factory=dict)
     # By field: at the last budget, one for each of its values and each method.
+    # By budget and method: the complete ones, and those of which runs diverged.
+    candidates: Mapping[tuple[float, str], Sequence[folds.Candidate]] = (
+        dataclasses.field(default_factory=dict, repr=False)
+    )
 
     def apart(self, score: Score) -> folds.HeldOut | None:
         """Returns what is held out of a score's method at its budget."""
@@ -157,6 +161,7 @@ def select(
             if (apart := folds.make(sweep.select, method, amount, runs))
         },
         best_by={field: _best_by(sweep.select, last, field) for field in sweep.by},
+        candidates=candidates,
     )
 
 

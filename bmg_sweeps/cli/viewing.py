@@ -235,10 +235,18 @@ def _target(storage: files.Storage) -> files.Storage:
 
 def _draw(target: files.Storage, loaded: results.Results) -> list[str]:
     """Draws a sweep's figures; returns the names of the files."""
-    from bmg_sweeps.reporting import figures, task_curves, task_figures
+    from bmg_sweeps.reporting import (
+        expected_best,
+        expected_best_figures,
+        figures,
+        task_curves,
+        task_figures,
+    )
 
     stem, shown = _report_name(loaded.chosen), task_curves.figures(loaded)
     drawn = {f"{stem}.png": figures.draw(loaded)}
+    if panels := expected_best.panels(loaded):
+        drawn[f"{stem}-expected-best.png"] = expected_best_figures.draw(loaded, panels)
     for panel, name in zip(shown, task_figures.file_names(shown), strict=True):
         drawn[f"{stem}-{name}.png"] = task_figures.draw(loaded, panel, "png")
     for name, png in drawn.items():

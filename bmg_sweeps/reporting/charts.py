@@ -10,7 +10,13 @@ from bmg_sweeps.analysis import estimates, readings
 from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.reporting import curves, grid_charts, published, task_curves
+from bmg_sweeps.reporting import (
+    curves,
+    expected_best,
+    grid_charts,
+    published,
+    task_curves,
+)
 from bmg_sweeps.sweep import display, grid, task_display
 from bmg_sweeps.sweep.choices import Chosen
 
@@ -25,8 +31,9 @@ def data(results: Results) -> dict[str, Any]:
     Returns:
         `configurations`, in the sweep's order, with labels and the number of their
         style; `panels`, with labels, and what the best attain in those that show it;
-        `methods`, by name; `amounts`, the rows of numbers that lines are
-        drawn over; and `axes`, each with the places of its best configurations and,
+        `expected_best`, panels of their own; `methods`, by name; `amounts`, the rows of
+        numbers that lines are drawn over; and `axes`, each with the places of its best
+        configurations and,
         for each panel, a line `[place in amounts, means, deviations]` by the place of
         its configuration, published numbers, and which part of the axis is shown if not
         all of it is. In a panel of ranges the last of the three are the means of the
@@ -54,6 +61,7 @@ def data(results: Results) -> dict[str, Any]:
             | _best(results, p)
             for p in shown
         ],
+        "expected_best": expected_best.data(results),
         "methods": list(results.methods),
         "axes": axes,
         "amounts": [list(amounts) for amounts in pool],

@@ -21,6 +21,7 @@ from bmg_sweeps.records import store
 from bmg_sweeps.reporting import (
     best_tables,
     charts,
+    expected_best,
     published,
     rendering,
     report,
@@ -73,8 +74,12 @@ def page(results: Results, storage: str) -> str:
         scripts=[rendering.library(), rendering.script("page.js")],
         title=chosen.sweep.title,
         facts=_facts(results, statuses, storage),
-        warnings=_warnings(chosen, statuses, provenance.notes),
+        warnings=[
+            *_warnings(chosen, statuses, provenance.notes),
+            *expected_best.warnings(results),
+        ],
         data=rendering.json_text(data),
+        has_expected_best=bool(data["expected_best"]),
         images=_images(results),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         has_grids=any(axis["grids"] for axis in data["axes"]),

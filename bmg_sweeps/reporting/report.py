@@ -13,6 +13,7 @@ from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     best_tables,
     claim_table,
+    expected_best,
     held_out_cells,
     importance_table,
     improvement,
@@ -54,7 +55,8 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     Returns:
         The selection for every budget, and for the values of a field; the methods at
         the last one, every configuration at every budget, and what explains their
-        scores. With the sweep's own axis are its tasks, claims and measures.
+        scores. With the sweep's own axis are its tasks, claims and measures, and the
+        methods at equal budgets of tuning.
     """
     about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
@@ -65,6 +67,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
         made += task_tables.make(results) if is_first else []
         made += profile_tables.make(results) if is_first else []
         made += claim_table.table(results) if is_first else []
+        made += expected_best.table(results) if is_first else []
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
         made += importance_table.table(results, axis)
@@ -90,6 +93,7 @@ def keys(chosen: Chosen) -> list[Key]:
         found += task_tables.keys(chosen) if is_first else []
         found += profile_tables.keys(chosen) if is_first else []
         found += [Key(Kind.CLAIMS)] if is_first and sweep.claims else []
+        found += expected_best.keys(chosen) if is_first else []
         found.append(Key(Kind.SCORES, axis))
         found += importance_table.keys(chosen, axis)
         found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []

@@ -34,6 +34,7 @@ class Kind(enum.StrEnum):
     CLAIMS = "claims"
     COMPARISON = "comparison"
     DIFFERENCE = "difference"
+    EXPECTED_BEST = "expected_best"
     HEADING = "heading"
     HEADLINE = "headline"
     IMPORTANCE = "importance"

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import results, selection
+from bmg_sweeps.analysis import results, selection, tuning_curves
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import report, tables
+from bmg_sweeps.reporting import expected_best, report, tables
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
@@ -83,6 +83,7 @@ class Names(NamedTuple):
     """What a sweep's run is going to have, whatever its records hold."""
 
     metrics: Mapping[str, Sequence[str]]  # One for each method, by their axis.
+    expected: Mapping[str, Sequence[str]]  # Those of the best of n, by their axis.
     tables: Sequence[str]
     left_out: str  # The table of what was left out.
 
@@ -91,8 +92,13 @@ def names(chosen: Chosen) -> Names:
     """Says what there will be to show of a sweep."""
     axes = selection.budgets(chosen.sweep.select, chosen.stop)
     metrics = {a: [_metric(a, m) for m in chosen.methods] for a in axes}
+    expected = {
+        _expected(over): [_expected(over, m) for m in chosen.methods]
+        for over in (expected_best.OVER if tuning_curves.is_of(chosen) else ())
+    }
     made = [_name_of(key) for key in report.keys(chosen)]
-    return Names(metrics, made, _name_of(tables.Key(tables.Kind.LEFT_OUT)))
+    left_out = _name_of(tables.Key(tables.Kind.LEFT_OUT))
+    return Names(metrics, expected, made, left_out)
 
 
 def _notes(chosen: Chosen) -> str:
@@ -148,7 +154,8 @@ def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
     summary |= {f"refused/{s.axis}": s.refused for s in selections if s.refused}
     return Content(
-        rows=rows,
+        rows=rows
+        | {_expected(p.over): _drawn(p) for p in expected_best.panels(loaded)},
         summary=summary | dict(counts),
         tables={_name_of(table.key): table for table in report.make(loaded)},
         artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
@@ -179,6 +186,31 @@ def _best(selected: Selection) -> store.Rows:
 
 def _metric(axis: str, method: str) -> str:
     return f"best/{axis}/{runs.name_of(method)}"
+
+
+def _drawn(panel: expected_best.Panel) -> store.Rows:
+    """Writes what a panel shows: held out, its deviation, and the plain one."""
+    amounts = sorted({amount for line in panel.lines for amount in line.at})
+    places = {amount: place for place, amount in enumerate(amounts)}
+    rows: store.Rows = {_expected(panel.over): amounts}
+    for line in panel.lines:
+        shown = {"": line.held_out, "_deviation": line.deviations, "_plain": line.plain}
+        for suffix, numbers in shown.items():
+            if all(number is None for number in numbers):
+                continue
+            column = rows.setdefault(
+                _expected(panel.over, line.method) + suffix, [None] * len(amounts)
+            )
+            for amount, number in zip(line.at, numbers, strict=True):
+                column[places[amount]] = number
+    return rows
+
+
+def _expected(over: str, method: str | None = None) -> str:
+    """Names what the best of n is drawn over, or a method's there."""
+    return "/".join(
+        ("expected_best", over, *([runs.name_of(method)] if method else ()))
+    )
 
 
 def _name_of(key: tables.Key) -> str:

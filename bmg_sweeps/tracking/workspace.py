@@ -5,7 +5,7 @@ from typing import Any
 
 from bmg_sweeps import errors
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import curves
+from bmg_sweeps.reporting import curves, expected_best
 from bmg_sweeps.sweep import display
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, session, sweeps
@@ -162,6 +162,16 @@ def _best(chosen: Chosen) -> list[Any]:
             title_y=metric,
         )
         for axis, of_methods in names.metrics.items()
+    ]
+    panels += [
+        wr.LinePlot(
+            title=f"{expected_best.TITLE}, held out",
+            x=axis,
+            y=list(of_methods),
+            title_x=axis.rpartition("/")[2].replace("_", " "),
+            title_y=metric,
+        )
+        for axis, of_methods in names.expected.items()
     ]
     return panels + [wr.WeavePanelSummaryTable(table_name=t) for t in names.tables]
 

@@ -693,7 +693,7 @@ def test_on_paper_everything_is_open_and_nothing_is_a_control(many):
     assert not any(one.get_attribute("open") is not None for one in folded.all())
     many.emulate_media(media="print")
     assert not any(one.is_visible() for one in many.locator(".controls, nav").all())
-    assert many.locator(".legend").is_visible()
+    assert many.locator("ul.legend").is_visible()
     many.emulate_media(media="screen")
 
 
@@ -900,6 +900,46 @@ def test_provenance_names_versions_and_days():
         ("jax", "1, 2"),
         ("trained between", "1970-01-01 00:01 UTC and 1970-01-02 01:00 UTC"),
     )
+
+
+def test_methods_at_equal_tuning_are_drawn(view):
+    """A has three rates and B one: its own curve ends at 1, where the line stands.
+
+    Rewards of A at 1000 are 1000 (1 + β)(1 + 0.08 s): their mean is 1.2 · 1080, and of
+    all three β = 0.3 is chosen.
+    """
+    trained = [t for t in complete((0.1, 0.2, 0.3)) if t.point.values["kind"] == "a"]
+    trained += [trained_point("b", 0.1, seed) for seed in range(3)]
+    shown = view(write(trained))
+    figures = shown.locator("#expected-best figure")
+    assert figures.locator(".below").all_inner_texts() == [
+        "n configurations, drawn at random",
+        "device hours of n configurations",
+    ]
+    (title,) = {*figures.locator("h3").all_inner_texts()}
+    assert title == "Expected best of n configurations at 1,000 env_steps"
+    read = "p => p.data.map(({name, x, y, line, fill}) => ({name, x, y, line, fill}))"
+    band, dotted, apart, *of_b = figures.locator(".plot").first.evaluate(read)
+    assert (apart["name"], apart["x"]) == ("A", [1, 2, 3])
+    assert apart["y"][0] == pytest.approx(1.2 * 1080)
+    assert apart["y"][2] == pytest.approx(1.3 * 1080)
+    assert (dotted["line"]["dash"], dotted["y"]) == ("dot", apart["y"])
+    deviation = 1.3 * 80
+    assert band["fill"] == "toself"
+    assert band["y"][2:4] == pytest.approx([1404 + deviation, 1404 - deviation])
+    assert [trace["x"] for trace in of_b[1:]] == [[1], [1]]
+    assert figures.locator(".plot").first.locator(".errorbar").count() == 1
+    mark = figures.locator(".plot").first.evaluate("p => p.layout.shapes[0].x0")
+    assert mark == 1
+    widths = [box.bounding_box()["width"] for box in figures.locator(".plot").all()]
+    drawn = figures.locator(".main-svg:first-child").all()
+    assert [svg.bounding_box()["width"] for svg in drawn] == pytest.approx(widths)
+    assert any(one.startswith("Arms are unequal: A 3, B 1") for one in banner(shown))
+    assert legend(shown)[0] == "A β=0.3 3 seeds"
+
+
+def test_without_a_choice_there_is_no_part_of_equal_tuning():
+    assert 'id="expected-best"' not in write([trained_point("a", 0.1, 0)])
 
 
 def test_the_index_leads_to_the_pages(view, tmp_path):

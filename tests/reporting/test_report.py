@@ -111,7 +111,8 @@ def made(complete):
 
 def without_methods(made):
     """All tables but those of methods and of fields, which have tests of their own."""
-    others = (tables.Kind.IMPROVEMENT, tables.Kind.IMPORTANCE)
+    kinds = tables.Kind
+    others = (kinds.IMPROVEMENT, kinds.IMPORTANCE, kinds.EXPECTED_BEST)
     return [t for t in made if t.key.kind not in others]
 
 

@@ -105,6 +105,12 @@ def test_names_are_letters_digits_and_underscores(text, name):
 def test_its_metrics_are_drawn_over_the_budgets(run):
     metrics = tracked.of_type(run, "metric")
     axes = {one["name"]: one.get("step_metric") for one in metrics}
+    for over in ("configurations", "device_hours"):
+        stem = f"expected_best/{over}"
+        assert axes.pop(stem) is None
+        assert axes.pop(f"{stem}/fixed") == stem
+        assert axes.pop(f"{stem}/fixed_plain") == stem
+        axes = {n: axis for n, axis in axes.items() if not n.startswith(stem)}
     assert axes.pop("env_steps") is None
     assert set(axes.values()) == {"env_steps"}
     assert all(name.startswith("best/env_steps/") for name in axes)

@@ -26,6 +26,8 @@
     modeBarButtons: [["toImage", "resetScale2d"]],
     toImageButtonOptions: { format: "svg", filename: "curves" },
   };
+  const TICKS = [-3, -2, -1, 0, 1, 2, 3, 4, 5].flatMap( // Of a logarithm.
+    (power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
   const FIRST = 6; // Lines that are shown where none is the best.
   const BEST = 3; // Configurations of a grid that are drawn in color.
   const PRINTED = { width: 620, height: 230 }; // Of a chart on paper, in CSS pixels.
@@ -202,6 +204,53 @@
     Plotly.react(plot, traces, layout, OPTIONS);
     below.textContent = panel.below;
     plot.setAttribute("aria-label", `${title}: the best of each method by ${panel.below}`);
+  }
+
+  // The expected best of n: held out, with its band; dotted where it is not.
+  function drawExpected({ plot, below }, panel) {
+    const traces = panel.lines.flatMap((line) => {
+      const { color, dash } = styleOfBest(line.method);
+      const shifted = (sign) => line.held_out.map((mean, i) =>
+        mean === null || line.deviations[i] === null ? null : mean + sign * line.deviations[i]);
+      const about = {
+        x: line.at, type: "scatter", mode: line.at.length > 1 ? "lines" : "markers",
+        legendgroup: line.method, marker: { color, size: 7 },
+        hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x:,.4~r}<extra></extra>",
+      };
+      const isHeldOut = line.held_out.some((number) => number !== null);
+      return [
+        {
+          ...outline(line.at, shifted(1), shifted(-1)), type: "scatter", mode: "lines",
+          fill: "toself", hoverinfo: "skip", line: { width: 0 }, fillcolor: `${color}2e`,
+          legendgroup: line.method, showlegend: false,
+        },
+        {
+          ...about, y: line.plain, name: plain(`${line.method}, not held out`),
+          line: { color, width: 1.5, dash: "dot" }, showlegend: !isHeldOut,
+          marker: { ...about.marker, symbol: "circle-open" },
+        },
+        {
+          ...about, y: line.held_out, name: plain(line.method), showlegend: isHeldOut,
+          line: { color, width: 2, dash: dashOf(dash) },
+          error_y: { array: line.deviations.map((d) => d ?? 0), color, thickness: 1.5,
+                     width: 5, visible: line.at.length === 1 }, // It has no band.
+        },
+      ];
+    });
+    const layout = layoutOf(traces);
+    layout.showlegend = true;
+    layout.legend = { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 12 } };
+    if (panel.is_log) Object.assign(layout.xaxis, { type: "log", tickvals: TICKS });
+    else if (panel.over === "configurations") layout.xaxis.dtick = 1;
+    if (panel.mark !== null) {
+      layout.shapes = [{
+        type: "line", x0: panel.mark, x1: panel.mark, y0: 0, y1: 1, yref: "paper",
+        line: { color: GRAY, width: 1 },
+      }];
+    }
+    Plotly.newPlot(plot, traces, layout, OPTIONS);
+    below.textContent = panel.below;
+    plot.setAttribute("aria-label", `${panel.title}, by ${panel.below}`);
   }
 
   function publishedOf(one, color) {
@@ -381,6 +430,9 @@
     drawGrids();
   }
 
+  const equal = data.expected_best.map(
+    (panel) => makeChart(panel, document.querySelector(".equal")));
+  data.expected_best.forEach((panel, i) => drawExpected(equal[i], panel));
   for (const box of boxes) {
     box.after(swatch(styleOf(Number(box.value)), true));
     box.addEventListener("change", draw);
@@ -400,11 +452,11 @@
   window.addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details.table:not([open])")];
     for (const details of folded) details.open = true;
-    for (const { plot } of [...charts, ...grids]) Plotly.relayout(plot, PRINTED);
+    for (const { plot } of [...charts, ...grids, ...equal]) Plotly.relayout(plot, PRINTED);
   });
   window.addEventListener("afterprint", () => {
     for (const details of folded) details.open = false;
-    for (const { plot } of [...charts, ...grids]) {
+    for (const { plot } of [...charts, ...grids, ...equal]) {
       Plotly.relayout(plot, { width: null, height: HEIGHT, autosize: true });
     }
   });
