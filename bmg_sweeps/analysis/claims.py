@@ -174,8 +174,8 @@ def _lacking(one: Decided, level: float) -> power.Range | None:
     if not is_lacking or more is None or less is None or is_equality(one.claim):
         return None
     if is_paired(more, less):
-        pairs, size = _pairs(more.by_seed, less.by_seed)
-        sides = [differences.mean(pairs, 1.0, size)]
+        of_seeds, size = pairs(more.by_seed, less.by_seed)
+        sides = [differences.mean(of_seeds, 1.0, size)]
     else:
         statistic = one.claim.over_tasks
         sides = [differences.mean(r.of_seeds(statistic), 1.0) for r in (more, less)]
@@ -194,7 +194,7 @@ def _why_not(
     """Says why two readings cannot be compared."""
     if min(len(more.by_seed), len(less.by_seed)) < 2:
         return "one seed has no interval"
-    if _tasks(over, more.score) != _tasks(over, less.score):
+    if tasks(over, more.score) != tasks(over, less.score):
         return f"the two are of different values of {', '.join(over[1:])}"
     return None
 
@@ -210,7 +210,8 @@ def is_equality(claim: Claim) -> bool:
     return claim.are_equal or claim.equal_within is not None
 
 
-def _tasks(over, score: Score) -> set[tuple]:
+def tasks(over: Sequence[str], score: Score) -> set[tuple]:
+    """Returns what the runs of a score are of beside their seeds."""
     return {estimates.task(over, p) for p in score.points}
 
 
@@ -237,14 +238,14 @@ def _reading(
 
     def value_of(p: Point) -> float | Missing:
         rows = tests.get(p.id, {})
-        return _value(rule, quantity, results.by_id[p.id], rows, score.budget)
+        return value(rule, quantity, results.by_id[p.id], rows, score.budget)
 
     values: list[float] = []
     for p in score.points:
-        value = value_of(p)
-        if isinstance(value, Missing):
-            return f"{quantity.method}: {value.reason}"
-        values.append(value)
+        number = value_of(p)
+        if isinstance(number, Missing):
+            return f"{quantity.method}: {number.reason}"
+        values.append(number)
     return Reading(
         quantity,
         score,
@@ -254,24 +255,35 @@ def _reading(
     )
 
 
-def _value(
+def value(
     rule: grid.Select,
     quantity: Quantity,
     one: Trained,
     tests: store.Rows,
     budget: float,
 ) -> float | Missing:
-    """Reads a column of one run, less another one if the quantity says so."""
+    """Reads a column of one run, less another one if the quantity says so.
+
+    Args:
+        rule: says which columns decide and test.
+        quantity: what is read.
+        one: the run.
+        tests: rows of its tests.
+        budget: where a quantity is read that names no other amount.
+
+    Returns:
+        The number, or why there is none.
+    """
     names = filter(None, (quantity.metric or rule.test or rule.metric, quantity.minus))
     amount, last, found = quantity.at or budget, quantity.last, []
     for name in names:
         if name == rule.test:
-            value = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
+            number = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
         else:
-            value = at_budget.read(one, rule.axis, amount, name, last)
-        if isinstance(value, Missing):
-            return value
-        found.append(value)
+            number = at_budget.read(one, rule.axis, amount, name, last)
+        if isinstance(number, Missing):
+            return number
+        found.append(number)
     return found[0] - sum(found[1:])
 
 
@@ -303,8 +315,8 @@ def _difference(
     if statistic and more.numbers is not None and less.numbers is not None:
         return differences.over_tasks(statistic, more.numbers, less.numbers)
     if is_paired(more, less):
-        pairs, size = _pairs(more.by_seed, less.by_seed)
-        return differences.of_pairs(differences.mean(pairs, size=size))
+        of_seeds, size = pairs(more.by_seed, less.by_seed)
+        return differences.of_pairs(differences.mean(of_seeds, size=size))
     sides = (differences.mean([*one.by_seed.values()]) for one in (more, less))
     return differences.of_means(*sides)
 
@@ -319,8 +331,8 @@ def _difference_apart(
         and isinstance(theirs, Mapping)
         and is_paired(more, less)
     ):
-        pairs, size = _pairs(ours, theirs)
-        return differences.of_pairs(held_out.mean(pairs, size))
+        of_seeds, size = pairs(ours, theirs)
+        return differences.of_pairs(held_out.mean(of_seeds, size))
     sides = (
         held_out.mean([*one.apart.values()])
         if isinstance(one.apart, Mapping)
@@ -335,7 +347,7 @@ def is_paired(more: Reading, less: Reading) -> bool:
     return {p.id for p in more.score.points} == {p.id for p in less.score.points}
 
 
-def _pairs(
+def pairs(
     more: Mapping[object, float], less: Mapping[object, float]
 ) -> tuple[list[float], float]:
     """Takes seeds off each other; and says how large the numbers are."""

@@ -105,13 +105,17 @@ def _row(sweep: grid.Sweep, one: claims.Decided, has_plain: bool) -> tuple[Cell,
     return (one.claim.text, verdict(one), one.difference, *plain, *sides)
 
 
-def _what(sweep: grid.Sweep, claim: display.Claim, reading: claims.Reading) -> str:
-    """Names method, configuration, column, budget and statistic over tasks."""
-    quantity, over_tasks = reading.quantity, claim.over_tasks
-    parts = [grid.name(sweep, reading.score.configuration.values)]
+def what(name: str, claim: display.Claim, quantity: display.Quantity) -> str:
+    """Names configuration, column, budget and statistic over tasks of a quantity."""
+    over_tasks, parts = claim.over_tasks, [name]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
     parts += [f"at {formatting.shown_amount(quantity.at)}"] if quantity.at else []
     parts += [f"over {formatting.shown_amount(quantity.last)}"] if quantity.last else []
     parts += [f"{over_tasks.replace('_', ' ')} over tasks"] if over_tasks else []
     return " ".join(parts)
+
+
+def _what(sweep: grid.Sweep, claim: display.Claim, reading: claims.Reading) -> str:
+    name = grid.name(sweep, reading.score.configuration.values)
+    return what(name, claim, reading.quantity)

@@ -31,6 +31,7 @@ class Kind(enum.StrEnum):
     BY_VALUE = "by_value"
     CLAIMS = "claims"
     COMPARISON = "comparison"
+    DECISION = "decision"
     HEADING = "heading"
     HEADLINE = "headline"
     IMPROVEMENT = "improvement"
