@@ -73,11 +73,8 @@ class Decision:
 
     @property
     def lacking(self) -> tuple[Point, ...]:
-        """The runs that the next look waits for; none where all is over."""
-        waiting = [one for one in self.outcomes if one.lacking]
-        seeds = min((one.seeds for one in waiting), default=0)
-        points = [p for one in waiting if one.seeds == seeds for p in one.lacking]
-        return tuple({p.id: p for p in points}.values())
+        """The runs that the next look at each claim waits for, each once."""
+        return tuple({p.id: p for one in self.outcomes for p in one.lacking}.values())
 
 
 def load(storage: files.Storage, chosen: Chosen) -> list[Decision]:

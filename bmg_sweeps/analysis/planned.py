@@ -1,7 +1,7 @@
 """Plans of fresh seeds that are to decide a sweep's claims: how one is made and found.
 
 Seeds that chose a configuration flatter it, and pooled with fresh ones they still do: a
-claim about nothing is then supported in 7 to 11 % of cases, and not in 2.5 %. So a plan
+claim about nothing is then supported in 5 to 10 % of cases, and not in 2.5 %. So a plan
 freezes the configurations, and takes seeds that none of them has been run on. It is
 found again by its claims, whatever else the sweep's file says by then.
 """

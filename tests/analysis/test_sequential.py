@@ -102,6 +102,21 @@ def test_a_side_may_fail_at_times(draw, depth, bound):
     assert (share > 0.1) == (depth == 10)
 
 
+def test_pooled_with_seeds_that_chose_they_support_too_much(draw):
+    """The best of 30 by five seeds, which then count beside the fresh ones."""
+    random = np.random.default_rng(1)
+    old = random.normal(size=(CLAIMS, 30, 5))
+    best = old[np.arange(CLAIMS), old.mean(axis=2).argmax(axis=1)]
+    ours, theirs = draw(), np.hstack([random.normal(size=(CLAIMS, 5)), draw()])
+    pooled = np.hstack([best, ours])
+    found = [
+        stats.ttest_ind(pooled[:, : n + 5], theirs[:, : n + 5], axis=1, equal_var=False)
+        for n in LOOKS
+    ]
+    supported = [(one.pvalue < LEVEL) & (one.statistic > 0) for one in found]
+    assert np.any(supported, axis=0).mean() > 0.07
+
+
 @pytest.mark.parametrize("is_common", [False, True])
 def test_of_four_claims_any_is_seldom_decided(draw, is_common):
     """Each against a side of its own, or all against one."""

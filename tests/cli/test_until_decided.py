@@ -6,19 +6,20 @@ Runs are made up: a run's reward is drawn from its method and seed. Nothing is t
 import json
 import pathlib
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import stats
 
 from bmg_sweeps import __main__
-from bmg_sweeps.analysis import claims, deciding, sequential
+from bmg_sweeps.analysis import claims, deciding, planned, sequential
 from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.launching import checking, revision, trials
 from bmg_sweeps.records import attempts, files, manifests, plans, store
 from bmg_sweeps.sweep import choices
 
 SWEEP = """
-from bmg_sweeps.sweep import Claim, Method, Quantity, Scale, Select, Sweep, arm
+from bmg_sweeps.sweep import Claim, Method, Quantity, Scale, Select, Sweep, Tasks, arm
 
 MG, BMG = {{"update_kind": "meta_gradient"}}, {{"update_kind": "bmg"}}
 SWEEP = Sweep(
@@ -26,8 +27,8 @@ SWEEP = Sweep(
     trainer="two_colors_actor_critic",
     scales={{
         "smoke": Scale(
-            arm(MG, inner_steps=(1, 7), seed=range(3))
-            + arm(BMG, inner_steps=(3,), seed=range(3)),
+            arm(MG, inner_steps=(1, 7), seed=range(3) {axes})
+            + arm(BMG, inner_steps=(3,), seed=range(3) {axes}),
             stop={{"env_steps": 100}},
         ),
         "more": Scale(arm(MG, seed=range(6)), stop={{"env_steps": 9}}),
@@ -40,6 +41,7 @@ SWEEP = Sweep(
         "BMG": Method(BMG, tuned={{"inner_steps": "K"}}),
     }},
     claims=({claims},),
+    tasks={tasks},
 )
 """
 CLAIM = 'Claim(text="BMG earns more", more="BMG", less="MG")'
@@ -48,6 +50,7 @@ PAIRED = f'Claim(text="Its loss is less", more="BMG", less={LOSS})'
 NOTHING = 'Quantity(method="BMG", metric="loss", minus="loss")'
 VAIN = f'Claim(text="Nothing is more", more={NOTHING}, less={NOTHING})'
 OLD = (0, 2, -1)  # What seeds that choose have, beside the method's mean.
+LOOKS = (5, 10, 15, 20, 25)
 DIVERGED, FAILED = "diverged", "failed"
 
 
@@ -62,9 +65,10 @@ class House:
         self.launched = []  # Numbers of runs.
         self._capsys = capsys
 
-    def write(self, *claims, select=""):
+    def write(self, *claims, select="", axes="", tasks=None):
         """Writes the sweep."""
-        text = SWEEP.format(claims=", ".join(claims or [CLAIM]), select=select)
+        parts = {"select": select, "axes": axes, "tasks": tasks}
+        text = SWEEP.format(claims=", ".join(claims or [CLAIM]), **parts)
         self.path.write_text(text)
 
     def chosen(self, **choice):
@@ -97,6 +101,7 @@ class House:
         attempt.commit(
             progress={"env_steps": 100},
             rows=axes | {"total_reward": [reward], "loss": [reward / 2 - 0.1]},
+            test=axes | {"test_reward": [p.values["rollout_length"] * reward]},
             provenance={"device": "cpu"},
             release=True,
         )
@@ -189,7 +194,7 @@ def test_it_looks_until_a_look_decides(house, effect, draw):
     status, said, _ = house.rerun()
     assert status == 0
     level = sequential.level(5, 0.05)
-    number, is_decided, interval = expected(house, (5, 10, 15, 20, 25), level)
+    number, is_decided, interval = expected(house, LOOKS, level)
     (one,) = house.outcomes()
     assert one.seeds == number
     assert one.verdict.is_decided == is_decided
@@ -289,7 +294,7 @@ def test_two_claims_share_the_level(house):
     assert house.rerun()[0] == 0
     level = sequential.level(5, 0.05 / 2)
     first, second = house.outcomes()
-    number, is_decided, interval = expected(house, (5, 10, 15, 20, 25), level)
+    number, is_decided, interval = expected(house, LOOKS, level)
     assert (first.seeds, first.verdict.is_decided) == (number, is_decided)
     assert first.difference[1:] == pytest.approx((interval.low, interval.high))
     rewards = [
@@ -310,6 +315,46 @@ def test_of_a_claim_that_is_decided_no_more_seeds_run(house):
     assert (first.seeds, first.verdict) == (5, Verdict.SUPPORTED)
     assert (second.seeds, second.reason) == (25, "no spread between seeds")
     assert house.launched == [10, 5, 5, 5, 5]
+
+
+TASKS = 'Tasks(field="rollout_length", score="test_reward", normalized="test_reward")'
+
+
+@pytest.mark.parametrize("statistic", [None, "median"])
+def test_tasks_of_a_seed_count_together(house, statistic):
+    """Of tests, which are 8 and 16 times the reward: both means are 12 times it."""
+    house.write(
+        CLAIM.replace(")", f", over_tasks={statistic!r})"),
+        select=', over=("seed", "rollout_length"), test="test_reward"',
+        axes=", rollout_length=(8, 16)",
+        tasks=statistic and TASKS,
+    )
+    for p in house.chosen().points:
+        house.commit(p)
+    house.effect = 2.0
+    assert house.rerun()[0] == 0
+    number, _, interval = expected(house, LOOKS, sequential.level(5, 0.05))
+    (one,) = house.outcomes()
+    assert one.seeds == number
+    bounds = 12 * interval.low, 12 * interval.high
+    assert one.difference[1:] == pytest.approx(bounds)
+    assert house.launched[0] == 20
+
+
+def test_a_field_that_was_added_since_has_its_old_value(house):
+    """The points keep their ids, as a plan of older code lacks the field."""
+    house.left = 0
+    with pytest.raises(Killed):
+        house.rerun()
+    chosen, was = house.chosen(), "initial_entropy_weight"
+    (plan,) = planned.find(house.storage, chosen)
+    assert all(one.runs[0][was] == 0.5 for one in plan.configurations)
+    older = tuple(
+        plans.Configuration(({k: v for k, v in one.runs[0].items() if k != was},))
+        for one in plan.configurations
+    )
+    changed = msgspec.structs.replace(plan, configurations=older)
+    assert planned.by_seed(changed, chosen) == planned.by_seed(plan, chosen)
 
 
 def test_what_diverged_has_no_number_without_a_floor(house):
