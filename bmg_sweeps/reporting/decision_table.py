@@ -71,7 +71,7 @@ def _notes(decision: Decision) -> Iterator[str]:
     yield (
         f"Configurations were chosen before, by other seeds, and these seeds alone "
         f"count. Welch's t, of the same runs Student's t of pairs; intervals are of "
-        f"{1 - plan.level:.2%}. The first look that decides a claim is the last one: "
+        f"{100 * (1 - plan.level):.4g} %. The first look that decides a claim is the last one: "
         f"its difference is then a little too large."
     )
     if len(decision.outcomes) < len(plan.claims):
