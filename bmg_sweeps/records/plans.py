@@ -134,12 +134,10 @@ def load(data: bytes, name: str) -> Plan:
     if not isinstance(fields, dict):
         raise ValueError(f"expected fields by name, got {type(fields).__name__}")
     check = fields.pop("check", None)
+    if check != encoding.json_hash(fields):
+        raise ValueError("not the content that was written")
     try:
-        if check != encoding.json_hash(fields):
-            raise ValueError("not the content that was written")
         plan = msgspec.convert(fields, Plan)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
     except msgspec.ValidationError as error:
         raise ValueError(manifests.explained(error)) from error
     if len(set(plan.seeds)) < len(plan.seeds):

@@ -52,6 +52,11 @@ def _notes(results: Results, has_plain: bool, has_lacking: bool) -> Iterator[str
         "Supported or contradicted: at 5 % for all claims together (Holm); leans: by "
         "its own interval alone."
     )
+    if any(claim.over_tasks for claim in results.sweep.claims):
+        yield (
+            f"A statistic over tasks is compared by a stratified bootstrap over "
+            f"{seed}s, and its deviation is that of the statistic of each of them."
+        )
     if has_lacking:
         yield (
             f"More {seed}s: so many fresh ones of each side decide it with a power of "
@@ -59,11 +64,6 @@ def _notes(results: Results, has_plain: bool, has_lacking: bool) -> Iterator[str
             f"what it is now; first with the deviation as it is, then with its upper "
             f"80 % limit. Few {seed}s make a wide range. `rerun --until-decided` runs "
             f"them."
-        )
-    if any(claim.over_tasks for claim in results.sweep.claims):
-        yield (
-            f"A statistic over tasks is compared by a stratified bootstrap over "
-            f"{seed}s, and its deviation is that of the statistic of each of them."
         )
 
 

@@ -68,11 +68,12 @@ def described(plan: plans.Plan) -> str:
 def _notes(decision: Decision) -> Iterator[str]:
     plan, sweep = decision.plan, decision.chosen.sweep
     yield f"Planned before the first of these runs: {described(plan)}."
+    percent = f"{100 * (1 - plan.level):.4g} %"
     yield (
         f"Configurations were chosen before, by other seeds, and these seeds alone "
         f"count. Welch's t, of the same runs Student's t of pairs; intervals are of "
-        f"{100 * (1 - plan.level):.4g} %. The first look that decides a claim is the last one: "
-        f"its difference is then a little too large."
+        f"{percent}. The first look that decides a claim is the last one: its "
+        f"difference is then a little too large."
     )
     if len(decision.outcomes) < len(plan.claims):
         missing = len(plan.claims) - len(decision.outcomes)

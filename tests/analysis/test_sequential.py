@@ -140,6 +140,8 @@ def test_of_something_most_are_decided(draw, effect, share):
         (-1, 3, None, Verdict.OPEN),
         (-1, 1, 2, Verdict.SUPPORTED),
         (-1, 3, 2, Verdict.OPEN),
+        (1, 3, 2, Verdict.OPEN),
+        (-3, -1, 2, Verdict.OPEN),
         (3, 4, 2, Verdict.CONTRADICTED),
         (-4, -3, 2, Verdict.CONTRADICTED),
     ],
