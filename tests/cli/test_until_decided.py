@@ -276,6 +276,22 @@ def test_a_second_plan_for_the_same_claims_is_refused(house):
     assert house.launched == launched
 
 
+def test_of_two_that_plan_at_once_the_first_one_holds(house, monkeypatch):
+    """The other one goes on with what was stored."""
+    create = plans.create
+
+    def second(storage, plan):
+        create(storage, msgspec.structs.replace(plan, level=0.001))
+        create(storage, plan)
+
+    monkeypatch.setattr(plans, "create", second)
+    status, said, _ = house.rerun()
+    assert status == 0
+    assert "at the level 0.001" in said
+    (plan,) = planned.find(house.storage, house.chosen())
+    assert plan.level == 0.001
+
+
 def test_seeds_with_any_record_are_not_taken(house):
     """Somebody has run BMG on seed 7, half of the way."""
     (p,) = [
