@@ -9,7 +9,8 @@ that a difference could be measured by, and the claim is open.
 Where a method had a choice of configurations, the numbers that decide are those of
 seeds that did not choose (`held_out`): its own are too high, by more the more there
 were to choose from. A statistic over tasks is then that of each seed. What the seeds
-that chose say stands beside it, as the plain verdict.
+that chose say stands beside it, as the plain verdict. A claim that is not decided says
+how many fresh seeds would decide it (`power`).
 """
 
 import dataclasses
@@ -24,6 +25,7 @@ from bmg_sweeps.analysis import (
     folds,
     held_out,
     intervals,
+    power,
     selection,
     verdicts,
 )
@@ -87,6 +89,9 @@ class Decided:
     plain: "Decided | None" = None
     more: Reading | None = None
     less: Reading | None = None
+    # Fresh seeds of each side that would decide it; None where it is decided, or
+    # nothing tells how many.
+    lacking: power.Range | None = None
 
 
 def decide(results: Results) -> tuple[Decided, ...]:
@@ -106,9 +111,13 @@ def decide(results: Results) -> tuple[Decided, ...]:
     alone = {i: one for i, (_, one) in enumerate(found) if one is not None}
     together = verdicts.together([*alone.values()])
     words = dict(zip(alone, together, strict=True))
-    return tuple(
+    decided = [
         dataclasses.replace(one, verdict=words.get(i, Verdict.OPEN))
         for i, (one, _) in enumerate(found)
+    ]
+    level = verdicts.LEVEL / max(1, sum(not one.verdict.is_decided for one in decided))
+    return tuple(
+        dataclasses.replace(one, lacking=_lacking(one, level)) for one in decided
     )
 
 
@@ -144,7 +153,7 @@ def _judged(
     if not isinstance(difference, Difference):
         return dataclasses.replace(one, reason=NO_SPREAD, difference=difference), None
     alone = _alone(one.claim, difference)
-    is_unclear = _is_equality(one.claim) and one.claim.equal_within is None
+    is_unclear = is_equality(one.claim) and one.claim.equal_within is None
     judged = dataclasses.replace(
         one,
         verdict=alone.verdict,
@@ -154,28 +163,55 @@ def _judged(
     return judged, alone
 
 
+def _lacking(one: Decided, level: float) -> power.Range | None:
+    """Says how many fresh seeds would decide a claim that one quantity is more.
+
+    The effect is what is held out. The deviations are those of the configurations that
+    are chosen, which the fresh seeds would be of.
+    """
+    more, less = one.more, one.less
+    is_lacking = not one.verdict.is_decided and isinstance(one.difference, Interval)
+    if not is_lacking or more is None or less is None or is_equality(one.claim):
+        return None
+    if is_paired(more, less):
+        of_seeds, size = pairs(more.by_seed, less.by_seed)
+        sides = [differences.mean(of_seeds, 1.0, size)]
+    else:
+        statistic = one.claim.over_tasks
+        sides = [differences.mean(r.of_seeds(statistic), 1.0) for r in (more, less)]
+    total = sum(side.variance for side in sides)
+    if not total:
+        return None
+    freedom = total**2 / sum(side.variance**2 / side.freedom for side in sides)
+    variances = [side.variance for side in sides]
+    effect = one.difference.estimate
+    return power.seeds_to_decide(effect, variances, freedom, level)
+
+
 def _why_not(
     over: Sequence[str], claim: Claim, more: Reading, less: Reading
 ) -> str | None:
     """Says why two readings cannot be compared."""
     if min(len(more.by_seed), len(less.by_seed)) < 2:
         return "one seed has no interval"
-    if _tasks(over, more.score) != _tasks(over, less.score):
+    if tasks(over, more.score) != tasks(over, less.score):
         return f"the two are of different values of {', '.join(over[1:])}"
     return None
 
 
 def _alone(claim: Claim, difference: Difference) -> verdicts.Alone:
-    if _is_equality(claim):
+    if is_equality(claim):
         return verdicts.that_equal(difference, claim.equal_within or 0.0)
     return verdicts.that_more(difference)
 
 
-def _is_equality(claim: Claim) -> bool:
+def is_equality(claim: Claim) -> bool:
+    """Whether a claim says that two are equal, or so but for a margin."""
     return claim.are_equal or claim.equal_within is not None
 
 
-def _tasks(over, score: Score) -> set[tuple]:
+def tasks(over: Sequence[str], score: Score) -> set[tuple]:
+    """Returns what the runs of a score are of beside their seeds."""
     return {estimates.task(over, p) for p in score.points}
 
 
@@ -202,14 +238,14 @@ def _reading(
 
     def value_of(p: Point) -> float | Missing:
         rows = tests.get(p.id, {})
-        return _value(rule, quantity, results.by_id[p.id], rows, score.budget)
+        return value(rule, quantity, results.by_id[p.id], rows, score.budget)
 
     values: list[float] = []
     for p in score.points:
-        value = value_of(p)
-        if isinstance(value, Missing):
-            return f"{quantity.method}: {value.reason}"
-        values.append(value)
+        number = value_of(p)
+        if isinstance(number, Missing):
+            return f"{quantity.method}: {number.reason}"
+        values.append(number)
     return Reading(
         quantity,
         score,
@@ -219,24 +255,35 @@ def _reading(
     )
 
 
-def _value(
+def value(
     rule: grid.Select,
     quantity: Quantity,
     one: Trained,
     tests: store.Rows,
     budget: float,
 ) -> float | Missing:
-    """Reads a column of one run, less another one if the quantity says so."""
+    """Reads a column of one run, less another one if the quantity says so.
+
+    Args:
+        rule: says which columns decide and test.
+        quantity: what is read.
+        one: the run.
+        tests: rows of its tests.
+        budget: where a quantity is read that names no other amount.
+
+    Returns:
+        The number, or why there is none.
+    """
     names = filter(None, (quantity.metric or rule.test or rule.metric, quantity.minus))
     amount, last, found = quantity.at or budget, quantity.last, []
     for name in names:
         if name == rule.test:
-            value = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
+            number = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
         else:
-            value = at_budget.read(one, rule.axis, amount, name, last)
-        if isinstance(value, Missing):
-            return value
-        found.append(value)
+            number = at_budget.read(one, rule.axis, amount, name, last)
+        if isinstance(number, Missing):
+            return number
+        found.append(number)
     return found[0] - sum(found[1:])
 
 
@@ -267,9 +314,9 @@ def _difference(
     """Compares in pairs where both are of the same runs."""
     if statistic and more.numbers is not None and less.numbers is not None:
         return differences.over_tasks(statistic, more.numbers, less.numbers)
-    if _is_paired(more, less):
-        pairs, size = _pairs(more.by_seed, less.by_seed)
-        return differences.of_pairs(differences.mean(pairs, size=size))
+    if is_paired(more, less):
+        of_seeds, size = pairs(more.by_seed, less.by_seed)
+        return differences.of_pairs(differences.mean(of_seeds, size=size))
     sides = (differences.mean([*one.by_seed.values()]) for one in (more, less))
     return differences.of_means(*sides)
 
@@ -282,10 +329,10 @@ def _difference_apart(
     if (
         isinstance(ours, Mapping)
         and isinstance(theirs, Mapping)
-        and _is_paired(more, less)
+        and is_paired(more, less)
     ):
-        pairs, size = _pairs(ours, theirs)
-        return differences.of_pairs(held_out.mean(pairs, size))
+        of_seeds, size = pairs(ours, theirs)
+        return differences.of_pairs(held_out.mean(of_seeds, size))
     sides = (
         held_out.mean([*one.apart.values()])
         if isinstance(one.apart, Mapping)
@@ -295,12 +342,12 @@ def _difference_apart(
     return differences.of_means(*sides)
 
 
-def _is_paired(more: Reading, less: Reading) -> bool:
+def is_paired(more: Reading, less: Reading) -> bool:
     """Whether two readings are of the same runs."""
     return {p.id for p in more.score.points} == {p.id for p in less.score.points}
 
 
-def _pairs(
+def pairs(
     more: Mapping[object, float], less: Mapping[object, float]
 ) -> tuple[list[float], float]:
     """Takes seeds off each other; and says how large the numbers are."""

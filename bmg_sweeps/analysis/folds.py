@@ -129,6 +129,7 @@ def read(
     value_of: Callable[[Point], float | Missing],
     floor: float | None,
     combine: Callable[[Sequence[float]], float] = statistics.fmean,
+    noun: str = "folds",
 ) -> dict[Any, float] | str:
     """Reads the runs of each seed.
 
@@ -137,6 +138,7 @@ def read(
         value_of: reads a run.
         floor: what counts where a run has diverged.
         combine: makes one number of those of a seed's tasks.
+        noun: what the seeds are where they diverge.
 
     Returns:
         A number by seed; or why there is none.
@@ -152,7 +154,7 @@ def read(
         known = [number for number in numbers if number is not None]
         if known:
             found[seed] = combine(known)
-    return f"diverged in {diverged} of {len(runs)} folds" if diverged else found
+    return f"diverged in {diverged} of {len(runs)} {noun}" if diverged else found
 
 
 def seeds_of(rule: grid.Select, candidates: Sequence[Candidate]) -> list[Any]:

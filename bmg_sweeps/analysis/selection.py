@@ -234,7 +234,10 @@ def _tested_apart(
 
 
 def on_fresh_seeds(
-    chosen: Chosen, scores: Sequence[Score], seeds: Sequence[int]
+    chosen: Chosen,
+    scores: Sequence[Score],
+    seeds: Sequence[int],
+    option: str = "--seeds",
 ) -> tuple[Point, ...]:
     """Makes the points that run selected configurations again on fresh seeds.
 
@@ -242,6 +245,7 @@ def on_fresh_seeds(
         chosen: the sweep that they were selected from.
         scores: of the configurations.
         seeds: that none of the sweep's points has.
+        option: of the command line, which says them.
 
     Returns:
         Each configuration with each seed, on all tasks that it was selected on.
@@ -254,12 +258,12 @@ def on_fresh_seeds(
     used = {p.values[field] for p in chosen.points}
     if not all(type(value) is int for value in used):
         raise errors.UserError(
-            f"--seeds: expected a sweep whose select.over has its seed; "
+            f"{option}: expected a sweep whose select.over has its seed; "
             f"{chosen.name} has {field!r}"
         )
     if again := [seed for seed in seeds if seed in used]:
         raise errors.UserError(
-            f"--seeds: {field} {again[0]} was used in the selection; expected fresh "
+            f"{option}: {field} {again[0]} was used in the selection; expected fresh "
             f"ones"
         )
     points = [p.replaced(**{field: n}) for s in scores for n in seeds for p in s.points]

@@ -25,6 +25,11 @@ class Verdict(enum.StrEnum):
     LEANS_TO_CONTRADICTED = "leans to contradicted"
     OPEN = "open"
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is more than a leaning."""
+        return self in (Verdict.SUPPORTED, Verdict.CONTRADICTED)
+
 
 _LEANING = {
     Verdict.SUPPORTED: Verdict.LEANS_TO_SUPPORTED,

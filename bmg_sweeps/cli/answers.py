@@ -1,5 +1,6 @@
 """What several commands look up, and how they say what they found."""
 
+import dataclasses
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,6 +87,31 @@ def selected(
             f"{one.reason}"
         )
     return found
+
+
+def on_fresh_seeds(
+    before: results.Results, seeds: Sequence[int], option: str = "--seeds"
+) -> choices.Chosen:
+    """Makes a sweep of what was selected, on seeds that did not choose it.
+
+    Args:
+        before: selected at one budget.
+        seeds: the fresh ones.
+        option: that says them.
+
+    Returns:
+        Its points train to that budget.
+
+    Raises:
+        UserError: a seed was used in the selection.
+    """
+    chosen, scores = before.chosen, before.first.best
+    return dataclasses.replace(
+        chosen,
+        points=selection.on_fresh_seeds(chosen, scores, seeds, option),
+        stop={scores[0].axis: scores[0].budget},
+        choice=dataclasses.replace(chosen.choice, seeds=tuple(seeds)),
+    )
 
 
 def how_sure(sweep: grid.Sweep, apart: folds.HeldOut | None) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from bmg_sweeps import errors, paths
-from bmg_sweeps.cli import completion
+from bmg_sweeps.cli import completion, until_decided
 from bmg_sweeps.launching import cluster
 from bmg_sweeps.records import files
 from bmg_sweeps.sweep import choices
@@ -287,6 +287,49 @@ def budget(function: Callable) -> Callable:
         help="The last one, unless given.",
     )
     return option(only)
+
+
+def looks(function: Callable) -> Callable:
+    """Adds --until-decided and how often it looks, as `looks`; None without it."""
+
+    @functools.wraps(function)
+    def gathered(*positional: Any, **arguments: Any) -> Any:
+        is_asked = arguments.pop("until_decided")
+        typed = until_decided.Looks(arguments.pop("by"), arguments.pop("at_most"))
+        if typed.is_typed and not is_asked:
+            raise errors.UserError("--by, --at-most: expected --until-decided as well")
+        looks = typed if is_asked else None
+        return function(*positional, looks=looks, **arguments)
+
+    options = (
+        click.option(
+            "--until-decided",
+            is_flag=True,
+            help="Run seeds until open claims are decided, by a plan that is stored.",
+        ),
+        click.option(
+            "--by",
+            type=COUNT,
+            help=f"Seeds from one look to the next; {until_decided.BY}, unless given.",
+        ),
+        click.option(
+            "--at-most",
+            type=COUNT,
+            help=f"Seeds in all; for {until_decided.LOOKS} looks, unless given.",
+        ),
+    )
+    return _joined(gathered, options)
+
+
+def fresh(function: Callable) -> Callable:
+    """Adds --fresh."""
+    return click.option(
+        "--fresh",
+        type=_Value("10-14", _seeds),
+        default=(),
+        metavar="10-14",
+        help="Seeds of rerun, whose numbers alone stand beside the others.",
+    )(function)
 
 
 def data(function: Callable) -> Callable:

@@ -11,8 +11,8 @@ import time
 import click
 
 from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import results, selection
-from bmg_sweeps.cli import answers, options
+from bmg_sweeps.analysis import results
+from bmg_sweeps.cli import answers, options, until_decided
 from bmg_sweeps.launching import checking, cluster, forecast, planning, revision
 from bmg_sweeps.records import files, leases, store
 from bmg_sweeps.sweep import choices
@@ -114,35 +114,58 @@ def _watch(storage: files.Storage, point) -> leases.Watch:
 @options.points
 @options.training
 @options.budget
+@options.looks
 def rerun(
     storage: files.Storage,
     sweep: str,
     choice: choices.Choice,
     training: options.Training,
     budget: tuple[str, float] | None,
+    looks: until_decided.Looks | None,
 ) -> int:
-    """Run the best configurations on fresh seeds, and compare."""
+    """Run the best configurations on fresh seeds, and compare.
+
+    With --until-decided, run seeds that nothing was run on until the sweep's open
+    claims are decided. The plan is stored first: which configurations, which seeds, how
+    often they are looked at, and at which level. The same command goes on with it.
+    """
+    if looks is not None:
+        _check_planned(choice, budget)
+        return until_decided.run(
+            storage,
+            choices.choose(sweep, choice),
+            looks,
+            lambda again: _launch(storage, [again], training, say_report=False),
+            training.dry_run,
+        )
     if not choice.seeds:
         raise errors.UserError("--seeds: expected fresh seeds to run, such as 10-14")
     chosen = choices.choose(sweep, dataclasses.replace(choice, seeds=()))
     before = answers.selected(storage, chosen, budget)
-    scores = before.first.best
-    at = {scores[0].axis: scores[0].budget}
-    again = dataclasses.replace(
-        chosen,
-        points=selection.on_fresh_seeds(chosen, scores, choice.seeds),
-        stop=at,
-        choice=dataclasses.replace(chosen.choice, seeds=choice.seeds),
-    )
+    again = answers.on_fresh_seeds(before, choice.seeds)
     code = _launch(storage, [again], training, say_report=False)
     if training.dry_run:
         return code
-    after = results.load(storage, again, {axis: [n] for axis, n in at.items()})
+    after = results.load(storage, again, {axis: [n] for axis, n in again.stop.items()})
     from bmg_sweeps.reporting import comparison, tables
 
     tables.text([comparison.table(before, after)], answers.console())
     answers.say(comparison.sentence(before, after))
     return code
+
+
+def _check_planned(choice: choices.Choice, budget: tuple[str, float] | None) -> None:
+    """Refuses what a plan decides by itself."""
+    if choice.seeds:
+        raise errors.UserError(
+            "--seeds: expected none with --until-decided, which takes seeds that "
+            "nothing was run on"
+        )
+    if budget is not None:
+        raise errors.UserError(
+            "--budget: expected none with --until-decided, as claims are of the last "
+            "one; --stop names another"
+        )
 
 
 def _launch(

@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,9 @@ from bmg_sweeps.launching import near_records, planning
 from bmg_sweeps.records import files, manifests, store
 from bmg_sweeps.sweep import choices, grid, loading
 from bmg_sweeps.sweep.point import Point
+
+if TYPE_CHECKING:  # --help shall not wait for it.
+    from bmg_sweeps.reporting.tables import Table
 
 MIN_FOLDED = 20  # A column is folded to no fewer characters.
 
@@ -176,8 +179,13 @@ def status(
     default="text",
     help="text, unless given.",
 )
+@options.fresh
 def report_(
-    storage: files.Storage, sweep: str, choice: choices.Choice, form: str
+    storage: files.Storage,
+    sweep: str,
+    choice: choices.Choice,
+    form: str,
+    fresh: tuple[int, ...],
 ) -> None:
     """Print a sweep's tables, and draw its curves into the storage.
 
@@ -187,6 +195,10 @@ def report_(
     "title", "about", "columns", "rows", "notes"}]}; cells are numbers, texts, or
     objects of several numbers.
     """
+    if fresh and (sweep == "all" or form == "csv"):
+        raise errors.UserError(
+            "--fresh: expected one sweep, and another --format than csv"
+        )
     if sweep == "all":
         if form not in ("text", "html"):
             raise errors.UserError(
@@ -200,20 +212,42 @@ def report_(
     from bmg_sweeps.reporting import report
 
     if form == "html":
-        answers.say(f"Report: {_write_html(storage, target, loaded)}")
+        answers.say(f"Report: {_write_html(storage, target, loaded, fresh)}")
         return
     names = _draw(target, loaded)  # First: what reads the tables may end before them.
     if form == "csv":
         print(report.comma_separated(loaded), end="")
     else:
         command = privacy.scrubbed(answers.command(storage, "report", chosen))
+        command += f" --fresh {','.join(map(str, fresh))}" if fresh else ""
         stored = privacy.scrubbed(storage.uri)
         about = {"storage": stored, "sweep": chosen.name}
         about |= {"scale": chosen.choice.scale, "stop": chosen.stop}
         made = [report.heading(loaded, stored, command), *report.make(loaded)]
+        made += _by_fresh(storage, chosen, fresh)
         answers.print_tables(made, form, about)
     for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(target, name)}")
+
+
+def _by_fresh(
+    storage: files.Storage, chosen: choices.Chosen, seeds: tuple[int, ...]
+) -> list["Table"]:
+    """Makes the tables of what fresh seeds say, of plans and of those that are named.
+
+    Raises:
+        UserError: one of them was used in the selection.
+    """
+    from bmg_sweeps.reporting import comparison, decision_table
+
+    made = decision_table.make(storage, chosen)
+    if seeds:
+        before = answers.selected(storage, chosen, None)
+        again = answers.on_fresh_seeds(before, seeds, "--fresh")
+        budgets = {axis: [amount] for axis, amount in again.stop.items()}
+        after = results.load(storage, again, budgets)
+        made += [comparison.table(before, after), *comparison.claims(after)]
+    return made
 
 
 def _target(storage: files.Storage) -> files.Storage:
@@ -272,13 +306,17 @@ def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
 
 
 def _write_html(
-    storage: files.Storage, target: files.Storage, loaded: results.Results
+    storage: files.Storage,
+    target: files.Storage,
+    loaded: results.Results,
+    seeds: tuple[int, ...] = (),
 ) -> str:
     """Writes the page of a sweep of a storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
     name = f"{_report_name(loaded.chosen)}.html"
-    data = page.page(loaded, privacy.scrubbed(storage.uri)).encode()
+    fresh = _by_fresh(storage, loaded.chosen, seeds)
+    data = page.page(loaded, privacy.scrubbed(storage.uri), fresh).encode()
     target.replace(data, "reports", name)
     return _in_reports(target, name)
 

@@ -6,6 +6,7 @@ what was asked for, or raises a `ValueError` of one line.
 """
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -47,6 +48,12 @@ Rows = dict[str, list]
 def json_bytes(value: Any) -> bytes:
     """Writes JSON for people; raises ValueError for a number that is not finite."""
     return json.dumps(value, indent=1, allow_nan=False).encode()
+
+
+def json_hash(value: Any) -> str:
+    """Hashes what `json_bytes` writes, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def json_value(data: bytes) -> Any:

@@ -7,7 +7,6 @@ before the last one held, so that a record can go back to it.
 """
 
 import hashlib
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -158,7 +157,7 @@ def as_dict(manifest: Manifest) -> dict[str, Any]:
 def dump(manifest: Manifest) -> bytes:
     """Writes a manifest, with a check of its own content."""
     fields = as_dict(manifest)
-    return encoding.json_bytes({**fields, "check": _check(fields)})
+    return encoding.json_bytes({**fields, "check": encoding.json_hash(fields)})
 
 
 def load(data: bytes, attempt: int) -> Manifest:
@@ -185,7 +184,7 @@ def load(data: bytes, attempt: int) -> Manifest:
     try:
         manifest = msgspec.convert(fields, Manifest)
     except msgspec.ValidationError as error:
-        raise ValueError(_explained(error)) from error
+        raise ValueError(explained(error)) from error
     _check_names(manifest)
     if manifest.previous:
         _check_names(manifest.previous)
@@ -226,11 +225,6 @@ def _sorted_out(noted: Mapping[str, Any]) -> dict[str, Any]:
     return known | {"extra": {f: noted[f] for f in noted if f not in _NOTED}}
 
 
-def _check(fields: Mapping[str, Any]) -> str:
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _is_as_written(fields: Mapping[str, Any], check: Any) -> bool:
     """Compares fields with the check that was written beside them."""
     # msgspec writes most manifests as json does, in a tenth of the time. Where it does
@@ -240,10 +234,10 @@ def _is_as_written(fields: Mapping[str, Any], check: Any) -> bool:
     except UnicodeEncodeError:  # Half of a surrogate pair.
         text = b""
     is_same = hashlib.sha256(text).hexdigest() == check
-    return is_same or check in (None, _check(fields))
+    return is_same or check in (None, encoding.json_hash(fields))
 
 
-def _explained(error: msgspec.ValidationError) -> str:
+def explained(error: msgspec.ValidationError) -> str:
     """Says which field is malformed, and how."""
     what, _, field = str(error).rstrip("`").rpartition(" - at `$.")
     return f"{field}: {what[:1].lower()}{what[1:]}" if what else str(error)

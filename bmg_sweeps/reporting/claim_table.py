@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import claims, held_out, selection
+from bmg_sweeps.analysis import claims, held_out, power, selection
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting.tables import Cell, Column, Described, Key, Kind, Table
 from bmg_sweeps.sweep import display, grid
@@ -25,11 +25,12 @@ def table(results: Results) -> list[Table]:
     has_plain = any(one.plain for one in decided)
     rows = tuple(_row(results.sweep, one, has_plain) for one in decided)
     columns = (*_CLAIM, *(_PLAIN if has_plain else ()), *_SIDES)
-    notes = tuple(_notes(results, has_plain))
+    has_lacking = any(one.lacking for one in decided)
+    notes = tuple(_notes(results, has_plain, has_lacking))
     return [Table(Key(Kind.CLAIMS), "Claims", columns, rows, notes)]
 
 
-def _notes(results: Results, has_plain: bool) -> Iterator[str]:
+def _notes(results: Results, has_plain: bool, has_lacking: bool) -> Iterator[str]:
     rule = results.sweep.select
     seed = rule.over[0]
     last = formatting.shown_amount(selection.last_budget(results.chosen, rule.axis))
@@ -56,11 +57,35 @@ def _notes(results: Results, has_plain: bool) -> Iterator[str]:
             f"A statistic over tasks is compared by a stratified bootstrap over "
             f"{seed}s, and its deviation is that of the statistic of each of them."
         )
+    if has_lacking:
+        yield (
+            f"More {seed}s: so many fresh ones of each side decide it with a power of "
+            f"80 %, beside the other claims that are not decided, if the difference is "
+            f"what it is now; first with the deviation as it is, then with its upper "
+            f"80 % limit. Few {seed}s make a wide range. `rerun --until-decided` runs "
+            f"them."
+        )
 
 
 def verdict(one: claims.Decided) -> str:
-    """Writes a verdict, and why there is no other."""
-    return f"{one.verdict}: {one.reason}" if one.reason else str(one.verdict)
+    """Writes a verdict, and why there is no other, or how many seeds it lacks."""
+    reason = one.reason or (lacking(one.lacking) if one.lacking else "")
+    return f"{one.verdict}: {reason}" if reason else str(one.verdict)
+
+
+def lacking(seeds: power.Range) -> str:
+    """Writes how many fresh seeds a claim lacks.
+
+    >>> lacking(power.Range(5, 8)), lacking(power.Range(5, 11))
+    ('5 to 8 more seeds', '5 to 11 more seeds, a wide range')
+    >>> lacking(power.Range(None, None))
+    'over 1,000 more seeds'
+    """
+    over = f"over {power.MAX_SEEDS:,}"
+    low, high = (over if n is None else f"{n:,}" for n in seeds)
+    numbers = low if low == high else f"{low} to {high}"
+    wide = ", a wide range" if seeds.is_wide else ""
+    return f"{numbers} more seeds{wide}"
 
 
 def _row(sweep: grid.Sweep, one: claims.Decided, has_plain: bool) -> tuple[Cell, ...]:
@@ -80,13 +105,17 @@ def _row(sweep: grid.Sweep, one: claims.Decided, has_plain: bool) -> tuple[Cell,
     return (one.claim.text, verdict(one), one.difference, *plain, *sides)
 
 
-def _what(sweep: grid.Sweep, claim: display.Claim, reading: claims.Reading) -> str:
-    """Names method, configuration, column, budget and statistic over tasks."""
-    quantity, over_tasks = reading.quantity, claim.over_tasks
-    parts = [grid.name(sweep, reading.score.configuration.values)]
+def what(name: str, claim: display.Claim, quantity: display.Quantity) -> str:
+    """Names configuration, column, budget and statistic over tasks of a quantity."""
+    over_tasks, parts = claim.over_tasks, [name]
     columns = filter(None, (quantity.metric, quantity.minus))
     parts += [" − ".join(columns)] if quantity.metric else []
     parts += [f"at {formatting.shown_amount(quantity.at)}"] if quantity.at else []
     parts += [f"over {formatting.shown_amount(quantity.last)}"] if quantity.last else []
     parts += [f"{over_tasks.replace('_', ' ')} over tasks"] if over_tasks else []
     return " ".join(parts)
+
+
+def _what(sweep: grid.Sweep, claim: display.Claim, reading: claims.Reading) -> str:
+    name = grid.name(sweep, reading.score.configuration.values)
+    return what(name, claim, reading.quantity)

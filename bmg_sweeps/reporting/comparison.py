@@ -9,7 +9,7 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Score
-from bmg_sweeps.reporting import best_tables, report
+from bmg_sweeps.reporting import best_tables, claim_table, report
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 
@@ -49,6 +49,33 @@ def table(before: Results, after: Results) -> Table:
         (note,) if rule.test else (),
         _context(before, after),
     )
+
+
+def claims(after: Results) -> list[Table]:
+    """Makes the table of a sweep's claims by fresh seeds alone.
+
+    Args:
+        after: of what was selected, on the fresh seeds.
+
+    Returns:
+        One table; none of a sweep without claims.
+    """
+    seed = after.sweep.select.over[0]
+    fresh = sorted({p.values[seed] for p in after.chosen.points})
+    title = f"Claims, by the fresh {seed}s {formatting.ranges(fresh)} alone"
+    note = (
+        "Of one look, however many were made: rerun --until-decided has a plan for "
+        "several."
+    )
+    return [
+        dataclasses.replace(
+            table,
+            key=Key(Kind.CLAIMS, field="fresh"),
+            title=title,
+            notes=(*table.notes, note),
+        )
+        for table in claim_table.table(after)
+    ]
 
 
 def _context(before: Results, after: Results) -> str:

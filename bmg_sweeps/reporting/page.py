@@ -48,12 +48,13 @@ _SCALES = {
 }
 
 
-def page(results: Results, storage: str) -> str:
+def page(results: Results, storage: str, fresh: Sequence[Table] = ()) -> str:
     """Writes the page of a sweep.
 
     Args:
         results: of the sweep.
         storage: where the records are, as a command line says it.
+        fresh: tables of what fresh seeds say, which stand below those of the last axis.
 
     Returns:
         HTML that needs no other file.
@@ -69,6 +70,7 @@ def page(results: Results, storage: str) -> str:
         shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
         shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
         axes.append((axis, [_view(table) for table in shown]))
+    axes[-1][1].extend(_view(table) for table in fresh)
     return rendering.render(
         "page.html",
         scripts=[rendering.library(), rendering.script("page.js")],

@@ -33,6 +33,7 @@ class Kind(enum.StrEnum):
     BY_VALUE = "by_value"
     CLAIMS = "claims"
     COMPARISON = "comparison"
+    DECISION = "decision"
     DIFFERENCE = "difference"
     EXPECTED_BEST = "expected_best"
     HEADING = "heading"
