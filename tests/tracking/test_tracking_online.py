@@ -156,7 +156,7 @@ def test_offline_runs_are_uploaded_by_the_command_that_is_told(storage, chosen, 
     run_id = sweeps.run_id(files.open_storage(storage.uri), chosen)
     found = [i for i in server.lines if i.startswith("sweep-figure_2-smoke-")]
     assert found != [run_id]  # Its identity has moved with it.
-    assert len(server.rows(found[0])) == 11  # Budgets, and the tables.
+    assert len(server.rows(found[0])) == 13  # Budgets, two numbers n, and the tables.
     assert json.loads(server.files["best.json"])[-1]["mean"] == 39 * 1.5
 
 
