@@ -110,8 +110,8 @@ def made(complete):
 
 
 def without_methods(made):
-    """All tables but those of methods and of fields, which have tests of their own."""
-    others = (tables.Kind.IMPROVEMENT, tables.Kind.IMPORTANCE)
+    """All but those of methods, fields and budgets, which have tests of their own."""
+    others = (tables.Kind.IMPROVEMENT, tables.Kind.IMPORTANCE, tables.Kind.AGREEMENT)
     return [t for t in made if t.key.kind not in others]
 
 
