@@ -47,12 +47,13 @@ _SCALES = {
 }
 
 
-def page(results: Results, storage: str) -> str:
+def page(results: Results, storage: str, more: Sequence[Table] = ()) -> str:
     """Writes the page of a sweep.
 
     Args:
         results: of the sweep.
         storage: where the records are, as a command line says it.
+        more: tables that were asked for, each of an axis.
 
     Returns:
         HTML that needs no other file.
@@ -67,6 +68,7 @@ def page(results: Results, storage: str) -> str:
         shown += side_by_side.published_table(results, axis)
         shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
         shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
+        shown += [table for table in more if table.key.axis == axis]
         axes.append((axis, [_view(table) for table in shown]))
     return rendering.render(
         "page.html",
@@ -78,6 +80,7 @@ def page(results: Results, storage: str) -> str:
         images=_images(results),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         has_grids=any(axis["grids"] for axis in data["axes"]),
+        has_agreement=any(axis["agreement"] for axis in data["axes"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
         points=[_view(t) for t in _points_tables(results, statuses)],

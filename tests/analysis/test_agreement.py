@@ -9,7 +9,7 @@ import toy_runs
 
 from bmg_sweeps.analysis import agreement, readings, results
 from bmg_sweeps.records import manifests, store
-from bmg_sweeps.reporting import latex, report, tables
+from bmg_sweeps.reporting import agreement_lines, figures, latex, report, tables
 from bmg_sweeps.sweep import choices, grid
 
 BUDGETS = (10, 20, 30)
@@ -186,3 +186,22 @@ def test_without_a_choice_or_a_budget_before_the_last_there_is_no_table():
 def test_whether_it_is_a_sum_is_true_or_false(value):
     with pytest.raises(ValueError, match=r"is_sum = .*: expected True or False"):
         grid.Select(metric="reward", mode="max", budgets={"x": 1}, is_sum=value)
+
+
+def test_the_figure_has_a_panel_where_there_is_anything_to_be_drawn(monkeypatch):
+    """After the sweep's own: a line over budgets, with a dot for each seed."""
+    drawn = []
+    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
+    rewards = [[(i, i, 2 * i), (i, i, 3 * i)] for i in range(5)]
+    figures.draw(load(several(rewards), is_sum=True))
+    figures.draw(load(several(rewards[:4])))
+    own, panel = drawn[0].axes
+    assert own.get_ylabel() == "reward"
+    assert panel.get_ylabel() == agreement_lines.LABEL
+    lines = {line.get_label(): line for line in panel.get_lines()}
+    assert lines["A"].get_xdata().tolist() == [10, 20]
+    assert lines["A"].get_ydata() == pytest.approx([1, 1])
+    assert lines["A, increments"].get_xdata().tolist() == [10]
+    assert lines["A, increments"].get_fillstyle() == "none"
+    assert [len(line.get_xdata()) for line in panel.get_lines()] == [2, 4, 1, 2]
+    assert len(drawn[1].axes) == 1
