@@ -91,14 +91,14 @@ def make(
         return None
     from bmg_sweeps.analysis import held_out
 
-    scores = _matrix(rule, ordered, seeds)
+    scores = matrix(rule, ordered, seeds)
     halves = len(seeds) >= held_out.MIN_HALVES
     found = HeldOut(
         method=method,
         budget=budget,
         num_configurations=len(ordered),
-        by_all_but_one=_runs(rule, ordered, seeds, held_out.by_all_but_one(scores)),
-        by_halves=_runs(rule, ordered, seeds, held_out.by_halves(scores))
+        by_all_but_one=runs_of(rule, ordered, seeds, held_out.by_all_but_one(scores)),
+        by_halves=runs_of(rule, ordered, seeds, held_out.by_halves(scores))
         if halves
         else {},
     )
@@ -154,10 +154,19 @@ def read(
     return f"diverged in {diverged} of {len(runs)} folds" if diverged else found
 
 
-def _matrix(
+def matrix(
     rule: grid.Select, candidates: Sequence[Candidate], seeds: Sequence[Any]
 ) -> "np.ndarray":
-    """Arranges means of seeds [N, S], more being better; NaN where a run diverged."""
+    """Arranges means of seeds, more being better.
+
+    Args:
+        rule: how the best is chosen.
+        candidates: each has every seed.
+        seeds: in order.
+
+    Returns:
+        [N, S]; NaN where a run diverged.
+    """
     import numpy as np
 
     sign = 1 if rule.mode == "max" else -1
@@ -169,13 +178,23 @@ def _matrix(
     return np.array(rows)
 
 
-def _runs(
+def runs_of(
     rule: grid.Select,
     candidates: Sequence[Candidate],
     seeds: Sequence[Any],
     places: "np.ndarray",
 ) -> Runs:
-    """The chosen configuration's runs of each seed; none where the place is -1."""
+    """Finds the runs that are read for each seed.
+
+    Args:
+        rule: says what the seed is.
+        candidates: that were chosen among.
+        seeds: in order.
+        places: for each seed that of what was chosen, as `held_out` has them.
+
+    Returns:
+        The chosen configuration's runs of each seed; none where the place is -1.
+    """
     found = {}
     for seed, place in zip(seeds, places.tolist(), strict=True):
         points = candidates[place].points if place >= 0 else ()

@@ -6,6 +6,7 @@ above all) are imported where they are used, so that listing, planning and statu
 at once.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ from typing import Any
 import click
 
 from bmg_sweeps import errors, formatting, privacy
-from bmg_sweeps.analysis import results, selection
+from bmg_sweeps.analysis import readings, results, selection
 from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import near_records, planning
 from bmg_sweeps.records import files, manifests, store
@@ -176,12 +177,18 @@ def status(
     default="text",
     help="text, unless given.",
 )
+@options.backtest
 def report_(
-    storage: files.Storage, sweep: str, choice: choices.Choice, form: str
+    storage: files.Storage,
+    sweep: str,
+    choice: choices.Choice,
+    form: str,
+    backtest: selection.Rungs | None,
 ) -> None:
     """Print a sweep's tables, and draw its curves into the storage.
 
     "all" writes a page for every sweep that has the scale, and an index of them.
+    --backtest adds a table, wherever tables are.
 
     JSON: {"storage", "sweep", "scale", "stop", "tables": [{"kind", "axis", "field",
     "title", "about", "columns", "rows", "notes"}]}; cells are numbers, texts, or
@@ -192,15 +199,20 @@ def report_(
             raise errors.UserError(
                 f"--format {form}: expected html, as all makes a page of each sweep"
             )
+        if backtest is not None:
+            raise errors.UserError("--backtest: expected one sweep, not all")
         _report_all(storage, choice)
         return
+    if backtest is not None and form == "csv":
+        raise errors.UserError("--backtest: expected another form than csv")
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
     target = _target(storage)
+    more = _backtest(storage, loaded, backtest) if backtest else []
     from bmg_sweeps.reporting import report
 
     if form == "html":
-        answers.say(f"Report: {_write_html(storage, target, loaded)}")
+        answers.say(f"Report: {_write_html(storage, target, loaded, more)}")
         return
     names = _draw(target, loaded)  # First: what reads the tables may end before them.
     if form == "csv":
@@ -210,10 +222,32 @@ def report_(
         stored = privacy.scrubbed(storage.uri)
         about = {"storage": stored, "sweep": chosen.name}
         about |= {"scale": chosen.choice.scale, "stop": chosen.stop}
-        made = [report.heading(loaded, stored, command), *report.make(loaded)]
+        made = [report.heading(loaded, stored, command), *report.make(loaded), *more]
         answers.print_tables(made, form, about)
     for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(target, name)}")
+
+
+def _backtest(
+    storage: files.Storage, loaded: results.Results, rungs: selection.Rungs
+) -> list[Any]:
+    """Makes the table of what successive halving would have chosen."""
+    chosen = loaded.chosen
+    text = f"--backtest {formatting.amounts({rungs.axis: rungs.amounts[-1]})}"
+    if rungs.axis not in loaded.selections:
+        expected = errors.expected_one_of(rungs.axis, loaded.selections)
+        raise errors.UserError(f"{text}: {expected}")
+    end = selection.last_budget(chosen, rungs.axis)
+    if rungs.amounts[-1] >= end:
+        raise errors.UserError(
+            f"{text}: expected less than {formatting.amount(end)}, the last budget"
+        )
+    if refused := loaded.selections[rungs.axis].refused:
+        raise errors.UserError(f"{text}: {refused}")
+    from bmg_sweeps.reporting import backtest_table
+
+    tests = functools.cache(lambda i: readings.tests(storage, loaded.by_id[i].record))
+    return [backtest_table.table(loaded, rungs, tests)]
 
 
 def _target(storage: files.Storage) -> files.Storage:
@@ -264,13 +298,16 @@ def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
 
 
 def _write_html(
-    storage: files.Storage, target: files.Storage, loaded: results.Results
+    storage: files.Storage,
+    target: files.Storage,
+    loaded: results.Results,
+    more: Sequence[Any] = (),
 ) -> str:
     """Writes the page of a sweep of a storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
     name = f"{_report_name(loaded.chosen)}.html"
-    data = page.page(loaded, privacy.scrubbed(storage.uri)).encode()
+    data = page.page(loaded, privacy.scrubbed(storage.uri), more).encode()
     target.replace(data, "reports", name)
     return _in_reports(target, name)
 

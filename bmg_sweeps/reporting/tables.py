@@ -30,6 +30,7 @@ class Kind(enum.StrEnum):
     """What a table shows."""
 
     AGREEMENT = "agreement"
+    BACKTEST = "backtest"
     BEST = "best"
     BY_VALUE = "by_value"
     CLAIMS = "claims"
