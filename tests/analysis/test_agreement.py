@@ -102,9 +102,9 @@ def test_each_budget_is_compared_with_the_last():
 def test_the_rank_is_of_what_is_best_by_the_sweeps_rule(mode):
     """The lowest is the best at the last where less is better, and is second at 10."""
     sign = 1 if mode == "max" else -1
-    rewards = [[(sign * x, 0, sign * y)] for x, y in ((1, 5), (2, 1), (0, 2))]
+    rewards = [[(sign * x, 0, sign * y)] for x, y in ((2, 5), (3, 1), (0, 2), (1, 3))]
     early, _ = agreement.of_axis(load(several(rewards), mode), "env_steps")
-    assert (early.rank, early.num_ranked, early.scores) == (2, 3, None)
+    assert (early.rank, early.num_ranked, early.scores) == (2, 4, None)
 
 
 def test_of_a_running_sum_increments_are_compared_too():
