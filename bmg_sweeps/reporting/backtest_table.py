@@ -70,10 +70,10 @@ def _notes(results: Results, rungs: Rungs) -> list[str]:
     what = rule.test or rule.metric
     return [
         f"Regret: by how much the choice among all at {end} {rungs.axis} is better. "
-        f"Plain: in {rule.metric}, by the {seed}s that chose, which it is never below "
-        f"0 by. Held out: in {what}; both choose by all {seed}s but one and are read "
-        f"on that one. Its interval is that of claims: from {held_out.MIN_HALVES} "
-        f"{seed}s on each half of them is read by what the other chose.",
+        f"Plain: in {rule.metric}, by the {seed}s that chose, so never below 0. Held "
+        f"out: in {what}; both choose by all {seed}s but one and are read on that one. "
+        f"Its interval is that of claims: from {held_out.MIN_HALVES} {seed}s on each "
+        f"half of them is read by what the other chose.",
         "Hours: training to where each configuration stops, of training all to the "
         "end. Only configurations of which each run has reached the end, or diverged.",
     ]

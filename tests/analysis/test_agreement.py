@@ -11,6 +11,7 @@ from bmg_sweeps.analysis import agreement, readings, results
 from bmg_sweeps.records import manifests, store
 from bmg_sweeps.reporting import agreement_lines, figures, latex, report, tables
 from bmg_sweeps.sweep import choices, grid
+from bmg_sweeps.tracking import runs as tracked
 
 BUDGETS = (10, 20, 30)
 
@@ -173,6 +174,8 @@ def test_the_report_has_a_row_for_each_method_and_budget(is_sum):
     assert cell == pytest.approx({"estimate": -1, "low": -1, "high": 1})
     assert "-1.00 [-1.00, 1.00]" in tables.markdown([table])
     assert "configurations" in latex.write([table])
+    columns = tracked._as_wandb(table).columns
+    assert columns[4:7] == ["τ_b", "τ_b low", "τ_b high"]
 
 
 def test_without_a_choice_or_a_budget_before_the_last_there_is_no_table():

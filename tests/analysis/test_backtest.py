@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import toy_runs
 
-from bmg_sweeps.analysis import backtest, differences, held_out, readings, results
+from bmg_sweeps.analysis import (
+    agreement,
+    backtest,
+    differences,
+    held_out,
+    readings,
+    results,
+)
 from bmg_sweeps.analysis.selection import Rungs
 from bmg_sweeps.records import manifests, store
 from bmg_sweeps.reporting import backtest_table, tables
@@ -117,6 +124,27 @@ def test_of_equal_configurations_the_plain_regret_flatters_and_this_does_not(num
     assert np.mean(plain) > 0.03
     assert abs(np.mean(apart)) <= 0.02
     assert np.mean(held) >= 0.94
+
+
+# Mean total reward in thousands of BMG at 1, 2, 5 and 10M steps, as in
+# results/two_colors.md.
+BMG = [
+    [-19, -49, -159, -349],  # K=1 L=1
+    [4, 185, 814, 1766],  # K=1 L=7
+    [9, 197, 810, 1717],  # K=3 L=7
+    [97, 258, 752, 1118],  # K=7 L=2
+    [42, 226, 822, 1567],  # K=7 L=7
+    [32, 214, 797, 1760],  # K=7 L=9
+]
+
+
+def test_our_own_table_would_have_been_halved_wrongly():
+    """The best at the end is fifth at first, and what is kept has 1,567 at the end."""
+    scores = np.array(BMG, float)[:, np.newaxis]
+    taus = [agreement.correlation(scores[..., i], scores[..., 3]).tau for i in range(3)]
+    assert taus == pytest.approx([-0.2, -0.2, 7 / 15])
+    assert [sorted(-scores[:, 0, i]).index(-scores[1, 0, i]) for i in (0, 1)] == [4, 4]
+    assert backtest.choose(scores[..., [0, 3]], 3) == 4
 
 
 # By seed, at 10, 20 and 30. At 10 the second is best of all; at 30 the first, but on
