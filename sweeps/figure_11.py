@@ -32,7 +32,9 @@ SWEEP = Sweep(
         "lite": Scale(grid(3, RATES[:1]), stop={"env_steps": 2_000_000}),
         "paper": Scale(grid(50, RATES), stop={"env_steps": 10_000_000}),
     },
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
+    select=Select(
+        metric="total_reward", mode="max", budgets={"env_steps": 10}, is_sum=True
+    ),
     methods={
         name: Method(values, tuned={"meta_learning_rate": "β"})
         for name, values in METHODS.items()

@@ -60,7 +60,9 @@ SWEEP = Sweep(
         "lite": Scale(grid(3, (1, 16, 128)), stop={"env_steps": 2_000_000}),
         "paper": Scale(grid(50, L), stop={"env_steps": 10_000_000}),
     },
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
+    select=Select(
+        metric="total_reward", mode="max", budgets={"env_steps": 10}, is_sum=True
+    ),
     methods={name: Method(values, tuned={}) for name, values in METHODS.items()},
     curves=(
         schedules("policy"),

@@ -52,7 +52,9 @@ SWEEP = Sweep(
         "lite": Scale(grid(3, RATES[:1]), stop={"env_steps": 2_000_000}),
         "paper": Scale(grid(50, RATES), stop={"env_steps": 10_000_000}),
     },
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
+    select=Select(
+        metric="total_reward", mode="max", budgets={"env_steps": 10}, is_sum=True
+    ),
     methods={
         "fixed": Method(FIXED, tuned={"entropy_weight": "ε"}),
         "MG": Method(MG, tuned={"inner_steps": "K"} | RATE),

@@ -41,7 +41,9 @@ SWEEP = Sweep(
             grid(50, EPSILONS, (1, 4, 16, 32, 128)), stop={"env_steps": 10_000_000}
         ),
     },
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 10}),
+    select=Select(
+        metric="total_reward", mode="max", budgets={"env_steps": 10}, is_sum=True
+    ),
     methods={
         "fixed": Method(FIXED | PAPER, tuned={"epsilon": "ε"}),
         "BMG": Method(BMG | PAPER, tuned=TUNED),

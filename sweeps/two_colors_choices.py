@@ -88,7 +88,9 @@ SWEEP = Sweep(
             stop={"env_steps": 4_000_000},
         )
     },
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 4}),
+    select=Select(
+        metric="total_reward", mode="max", budgets={"env_steps": 4}, is_sum=True
+    ),
     methods={name: Method(values, tuned={}) for name, values in METHODS.items()},
     curves=(panel("fixed ε=0.2"), panel("MG + entropy"), panel("BMG K=1 L=7")),
 )

@@ -57,7 +57,9 @@ SWEEP = Sweep(
             stop={"env_steps": 2_000_000},
         )
     },
-    select=Select(metric="total_reward", mode="max", budgets={"env_steps": 2}),
+    select=Select(
+        metric="total_reward", mode="max", budgets={"env_steps": 2}, is_sum=True
+    ),
     methods={name: Method(values, tuned={}) for name, values in METHODS.items()},
     curves=(
         panel("Matching functions and L", TARGETS),

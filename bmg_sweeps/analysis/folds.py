@@ -98,8 +98,8 @@ def make(
         method=method,
         budget=budget,
         num_configurations=len(ordered),
-        by_all_but_one=_runs(rule, ordered, seeds, held_out.by_all_but_one(scores)),
-        by_halves=_runs(rule, ordered, seeds, held_out.by_halves(scores))
+        by_all_but_one=runs_of(rule, ordered, seeds, held_out.by_all_but_one(scores)),
+        by_halves=runs_of(rule, ordered, seeds, held_out.by_halves(scores))
         if halves
         else {},
     )
@@ -190,13 +190,23 @@ def matrix(
     return np.array(rows)
 
 
-def _runs(
+def runs_of(
     rule: grid.Select,
     candidates: Sequence[Candidate],
     seeds: Sequence[Any],
     places: "np.ndarray",
 ) -> Runs:
-    """The chosen configuration's runs of each seed; none where the place is -1."""
+    """Finds the runs that are read for each seed.
+
+    Args:
+        rule: says what the seed is.
+        candidates: that were chosen among.
+        seeds: in order.
+        places: for each seed that of what was chosen, as `held_out` has them.
+
+    Returns:
+        The chosen configuration's runs of each seed; none where the place is -1.
+    """
     found = {}
     for seed, place in zip(seeds, places.tolist(), strict=True):
         points = candidates[place].points if place >= 0 else ()

@@ -21,7 +21,7 @@ Benchmarks", for the choice as a part of what varies.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,32 +36,43 @@ _MAX_WIDTH = 50.0  # No factor of a separation is more; that of 10⁵ at 1 freed
 _NODES, _PARTS = 64, 1000  # Of two sums that stand for integrals.
 
 
-def by_all_but_one(scores: np.ndarray) -> np.ndarray:
+Choose = Callable[[np.ndarray], int]  # By scores of seeds, of a place or `NONE`.
+
+
+def best(scores: np.ndarray) -> int:
+    """Returns the place of the highest mean over seeds, or NONE if all diverged."""
+    means = scores.mean(axis=1)
+    return NONE if np.isnan(means).all() else int(np.nanargmax(means))
+
+
+def by_all_but_one(scores: np.ndarray, choose: Choose = best) -> np.ndarray:
     """Chooses for each seed by the mean over all other seeds.
 
         c(s) = argmaxᵢ 1/(S − 1) Σ_{r ≠ s} xᵢᵣ
 
     Args:
-        scores: x, [N, S].
+        scores: x, [N, S]; or [N, S, …], as `choose` takes it.
+        choose: chooses by some of the seeds.
 
     Returns:
         c, [S]: places of configurations, or NONE. Of equal ones the first is chosen,
         and none that diverged on a seed that chooses.
     """
     seeds = range(scores.shape[1])
-    return np.array([_best(np.delete(scores, seed, axis=1)) for seed in seeds])
+    return np.array([choose(np.delete(scores, seed, axis=1)) for seed in seeds])
 
 
-def by_halves(scores: np.ndarray) -> np.ndarray:
+def by_halves(scores: np.ndarray, choose: Choose = best) -> np.ndarray:
     """Chooses for each half of the seeds, every other one, by the mean over the other.
 
     Args:
-        scores: [N, S], S ≥ 4.
+        scores: [N, S], S ≥ 4; or [N, S, …], as `choose` takes it.
+        choose: chooses by some of the seeds.
 
     Returns:
         Places of configurations by seed, as `by_all_but_one` has them.
     """
-    first, second = _best(scores[:, 0::2]), _best(scores[:, 1::2])
+    first, second = choose(scores[:, 0::2]), choose(scores[:, 1::2])
     return np.array([(second, first)[s % 2] for s in range(scores.shape[1])])
 
 
@@ -148,9 +159,3 @@ def separation(number: int, freedom: int) -> float:
         return float((np.exp((number - 1) * within) @ weights).mean() - CONFIDENCE)
 
     return float(optimize.brentq(too_much, 0.0, _MAX_WIDTH))
-
-
-def _best(scores: np.ndarray) -> int:
-    """The place of the highest mean; of what diverged there is none."""
-    means = scores.mean(axis=1)
-    return NONE if np.isnan(means).all() else int(np.nanargmax(means))

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bmg_sweeps import errors
 from bmg_sweeps.analysis import at_budget, estimates, folds, readings
@@ -74,6 +74,14 @@ class Selection:
     def apart(self, score: Score) -> folds.HeldOut | None:
         """Returns what is held out of a score's method at its budget."""
         return self.held_out.get((score.budget, score.method))
+
+
+class Rungs(NamedTuple):
+    """Where successive halving stops configurations, and how many of them."""
+
+    axis: str
+    amounts: tuple[float, ...]  # Ascending.
+    keep_one_in: int  # η ≥ 2.
 
 
 def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[float]]:
@@ -163,6 +171,29 @@ def select(
         best_by={field: _best_by(sweep.select, last, field) for field in sweep.by},
         candidates=candidates,
     )
+
+
+def candidates(
+    sweep: grid.Sweep, trained: Sequence[readings.Trained], axis: str, amount: float
+) -> dict[str, list[folds.Candidate]]:
+    """Finds what each method may choose at a budget by part of the seeds.
+
+    Args:
+        sweep: says what decides, and which methods there are.
+        trained: the sweep's points.
+        axis: that the budget is measured on.
+        amount: the budget.
+
+    Returns:
+        By method, the configurations of which each run has a number, or diverged.
+    """
+    configurations = readings.by_configuration(trained, sweep.select.over)
+    lacking, found = _lacking(sweep, configurations), {}
+    for key, members in configurations.items():
+        result, runs = _score(sweep, members, axis, amount, lacking.get(key))
+        if runs:
+            found.setdefault(result.method, []).append(runs)
+    return found
 
 
 def with_tests(

@@ -7,6 +7,7 @@ group of options that mean one thing reaches a command as one frozen value.
 import dataclasses
 import functools
 import itertools
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -15,12 +16,14 @@ from typing import Any
 import click
 
 from bmg_sweeps import errors, paths
+from bmg_sweeps.analysis import selection
 from bmg_sweeps.cli import completion, until_decided
 from bmg_sweeps.launching import cluster
 from bmg_sweeps.records import files
 from bmg_sweeps.sweep import choices
 
 MAX_SEEDS = 10_000
+DEFAULT_KEPT = 3  # Of so many configurations, successive halving keeps one.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,18 @@ def _amount(text: str) -> tuple[str, float]:
     if not 0 < amount < float("inf"):
         raise ValueError("AXIS=N, N above 0")
     return axis, amount
+
+
+def _rungs(text: str) -> tuple[str, tuple[float, ...]]:
+    axis, value = _pair(text)
+    try:
+        amounts = tuple(float(part) for part in value.split(","))
+    except ValueError:
+        amounts = ()
+    is_ascending = list(amounts) == sorted({*amounts})
+    if not (amounts and is_ascending and 0 < amounts[0] <= amounts[-1] < math.inf):
+        raise ValueError("AXIS=N,N, ascending and above 0")
+    return axis, amounts
 
 
 def _count(text: str) -> int:
@@ -316,6 +331,39 @@ def looks(function: Callable) -> Callable:
             "--at-most",
             type=COUNT,
             help=f"Seeds in all; for {until_decided.LOOKS} looks, unless given.",
+        ),
+    )
+    return _joined(gathered, options)
+
+
+def backtest(function: Callable) -> Callable:
+    """Adds --backtest and --keep-one-in, as the argument `backtest`: rungs, or None."""
+
+    @functools.wraps(function)
+    def gathered(
+        *positional: Any, backtest: tuple | None, keep_one_in: int | None, **rest: Any
+    ) -> Any:
+        if backtest is None:
+            if keep_one_in is not None:
+                raise errors.UserError("--keep-one-in: expected --backtest beside it")
+            return function(*positional, backtest=None, **rest)
+        rungs = selection.Rungs(*backtest, keep_one_in=keep_one_in or DEFAULT_KEPT)
+        if rungs.keep_one_in < 2:
+            raise errors.UserError("--keep-one-in 1: expected a whole number above 1")
+        return function(*positional, backtest=rungs, **rest)
+
+    options = (
+        click.option(
+            "--backtest",
+            type=_Value("AXIS=N,N", _rungs),
+            metavar="AXIS=N,N",
+            help="Say what successive halving at these amounts would have chosen.",
+        ),
+        click.option(
+            "--keep-one-in",
+            type=COUNT,
+            metavar="N",
+            help=f"That --backtest keeps at each; {DEFAULT_KEPT}, unless given.",
         ),
     )
     return _joined(gathered, options)

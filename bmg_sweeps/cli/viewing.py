@@ -6,6 +6,7 @@ above all) are imported where they are used, so that listing, planning and statu
 at once.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bmg_sweeps import errors, formatting, privacy
-from bmg_sweeps.analysis import results, selection
+from bmg_sweeps.analysis import readings, results, selection
 from bmg_sweeps.cli import answers, options
 from bmg_sweeps.launching import near_records, planning
 from bmg_sweeps.records import files, manifests, store
@@ -180,16 +181,19 @@ def status(
     help="text, unless given.",
 )
 @options.fresh
+@options.backtest
 def report_(
     storage: files.Storage,
     sweep: str,
     choice: choices.Choice,
     form: str,
     fresh: tuple[int, ...],
+    backtest: selection.Rungs | None,
 ) -> None:
     """Print a sweep's tables, and draw its curves into the storage.
 
     "all" writes a page for every sweep that has the scale, and an index of them.
+    --backtest adds a table, wherever tables are.
 
     JSON: {"storage", "sweep", "scale", "stop", "tables": [{"kind", "axis", "field",
     "title", "about", "columns", "rows", "notes"}]}; cells are numbers, texts, or
@@ -204,15 +208,21 @@ def report_(
             raise errors.UserError(
                 f"--format {form}: expected html, as all makes a page of each sweep"
             )
+        if backtest is not None:
+            raise errors.UserError("--backtest: expected one sweep, not all")
         _report_all(storage, choice)
         return
+    if backtest is not None and form == "csv":
+        raise errors.UserError("--backtest: expected another form than csv")
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
     target = _target(storage)
+    more = _by_fresh(storage, chosen, fresh)
+    more += _backtest(storage, loaded, backtest) if backtest else []
     from bmg_sweeps.reporting import report
 
     if form == "html":
-        answers.say(f"Report: {_write_html(storage, target, loaded, fresh)}")
+        answers.say(f"Report: {_write_html(storage, target, loaded, more)}")
         return
     names = _draw(target, loaded)  # First: what reads the tables may end before them.
     if form == "csv":
@@ -223,8 +233,7 @@ def report_(
         stored = privacy.scrubbed(storage.uri)
         about = {"storage": stored, "sweep": chosen.name}
         about |= {"scale": chosen.choice.scale, "stop": chosen.stop}
-        made = [report.heading(loaded, stored, command), *report.make(loaded)]
-        made += _by_fresh(storage, chosen, fresh)
+        made = [report.heading(loaded, stored, command), *report.make(loaded), *more]
         answers.print_tables(made, form, about)
     for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(target, name)}")
@@ -248,6 +257,28 @@ def _by_fresh(
         after = results.load(storage, again, budgets)
         made += [comparison.table(before, after), *comparison.claims(after)]
     return made
+
+
+def _backtest(
+    storage: files.Storage, loaded: results.Results, rungs: selection.Rungs
+) -> list[Any]:
+    """Makes the table of what successive halving would have chosen."""
+    chosen = loaded.chosen
+    text = f"--backtest {formatting.amounts({rungs.axis: rungs.amounts[-1]})}"
+    if rungs.axis not in loaded.selections:
+        expected = errors.expected_one_of(rungs.axis, loaded.selections)
+        raise errors.UserError(f"{text}: {expected}")
+    end = selection.last_budget(chosen, rungs.axis)
+    if rungs.amounts[-1] >= end:
+        raise errors.UserError(
+            f"{text}: expected less than {formatting.amount(end)}, the last budget"
+        )
+    if refused := loaded.selections[rungs.axis].refused:
+        raise errors.UserError(f"{text}: {refused}")
+    from bmg_sweeps.reporting import backtest_table
+
+    tests = functools.cache(lambda i: readings.tests(storage, loaded.by_id[i].record))
+    return [backtest_table.table(loaded, rungs, tests)]
 
 
 def _target(storage: files.Storage) -> files.Storage:
@@ -297,7 +328,7 @@ def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
     entries = []
     for chosen in found:
         loaded = results.load(storage, chosen)
-        _write_html(storage, target, loaded)
+        _write_html(storage, target, loaded, _by_fresh(storage, chosen, ()))
         entries.append(index.entry(f"{_report_name(chosen)}.html", loaded))
     using = answers.using(storage, [chosen.choice.scale for chosen in found])
     target.replace(index.write(entries, using).encode(), "reports", "index.html")
@@ -309,14 +340,13 @@ def _write_html(
     storage: files.Storage,
     target: files.Storage,
     loaded: results.Results,
-    seeds: tuple[int, ...] = (),
+    more: Sequence[Any],
 ) -> str:
     """Writes the page of a sweep of a storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
     name = f"{_report_name(loaded.chosen)}.html"
-    fresh = _by_fresh(storage, loaded.chosen, seeds)
-    data = page.page(loaded, privacy.scrubbed(storage.uri), fresh).encode()
+    data = page.page(loaded, privacy.scrubbed(storage.uri), more).encode()
     target.replace(data, "reports", name)
     return _in_reports(target, name)
 

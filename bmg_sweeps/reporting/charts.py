@@ -11,6 +11,7 @@ from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.reporting import (
+    agreement_lines,
     curves,
     expected_best,
     grid_charts,
@@ -37,7 +38,8 @@ def data(results: Results) -> dict[str, Any]:
         for each panel, a line `[place in amounts, means, deviations]` by the place of
         its configuration, published numbers, and which part of the axis is shown if not
         all of it is. In a panel of ranges the last of the three are the means of the
-        range's other end. An axis also has `grids`, as `grid_charts` says.
+        range's other end. An axis also has `grids`, as `grid_charts` says, and
+        `agreement`, the lines of `agreement_lines`.
     """
     groups, selections = results.configurations, results.selections
     places = {key: i for i, key in enumerate(groups)}
@@ -53,7 +55,9 @@ def data(results: Results) -> dict[str, Any]:
             for panel in (() if selected.refused else shown)
         ]
         about = {"name": axis, "best": best[axis], "panels": panels}
-        axes.append(about | {"grids": grid_charts.data(results, axis)})
+        about |= {"grids": grid_charts.data(results, axis)}
+        agreeing = [one._asdict() for one in agreement_lines.make(results, axis)]
+        axes.append(about | {"agreement": agreeing})
     return {
         "configurations": _configurations(results, best[results.first.axis]),
         "panels": [

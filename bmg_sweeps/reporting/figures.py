@@ -14,7 +14,7 @@ from matplotlib import pyplot, ticker
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates
 from bmg_sweeps.analysis.results import Results
-from bmg_sweeps.reporting import curves, published, task_curves
+from bmg_sweeps.reporting import agreement_lines, curves, published, task_curves
 from bmg_sweeps.sweep import display, grid, task_display
 
 # Okabe and Ito's colors, which the color-blind can tell apart; those of `page.js`.
@@ -34,20 +34,25 @@ def draw(results: Results) -> bytes:
         A PNG file. Lines are means over seeds, bands one standard deviation around; a
         shaded range reaches from the mean of one column to that of another. Panels of
         one label have one scale.
-        Best is at the last budget that any configuration has reached.
+        Best is at the last budget that any configuration has reached. The last panel
+        is the agreement of budgets, where there is one.
     """
     sweep, selected = results.sweep, results.first
     last = max((score.budget for score in selected.best), default=None)
     best = [score for score in selected.best if score.budget == last]
     shown = curves.panels(sweep)
-    figure, panels = _panels(len(shown))
-    for panel, curve in zip(panels, shown, strict=True):
+    agreeing = agreement_lines.make(results, selected.axis)
+    figure, panels = _panels(len(shown) + bool(agreeing))
+    for panel, curve in zip(panels, shown, strict=False):
         if isinstance(curve, display.Best):
             _draw_best(panel, results, curve)
         elif isinstance(curve, task_display.TaskSummary):
             _draw_summary(panel, results, curve)
         else:
             _draw_curves(panel, results, curve, best)
+    if agreeing:
+        _draw_agreement(panels[-1], results, agreeing)
+    for panel in panels:
         panel.grid(alpha=0.3)
         if panel.has_data():
             panel.legend(fontsize=7)
@@ -139,6 +144,27 @@ def _draw_summary(panel, results: Results, shown: task_display.TaskSummary) -> N
     panel.set(title=shown.title, xlabel=results.first.axis, ylabel=shown.label)
     for one_axis in (panel.xaxis, panel.yaxis):
         set_ticks(one_axis)
+
+
+def _draw_agreement(panel, results: Results, lines) -> None:
+    """Draws how each budget's ranking agrees with the last one, a dot without a seed.
+
+    Increments are hollow and dotted.
+    """
+    by_method = styles(results)
+    for line in lines:
+        style = by_method[line.method] | {"marker": "o", "markersize": 4}
+        label = line.method
+        if line.is_of_increments:
+            style |= {"linestyle": ":", "fillstyle": "none"}
+            label += ", increments"
+        panel.plot(line.at, line.taus, **style, label=label)
+        at = [a for a, dots in zip(line.at, line.without, strict=True) for _ in dots]
+        dots = [dot for dots in line.without for dot in dots]
+        panel.plot(at, dots, **style | {"linestyle": "", "markersize": 2, "alpha": 0.5})
+    axis = results.first.axis
+    panel.set(title="Agreement of budgets", xlabel=axis, ylabel=agreement_lines.LABEL)
+    set_ticks(panel.xaxis)
 
 
 def _draw_curves(panel, results: Results, shown: display.Curve, best) -> None:

@@ -48,13 +48,13 @@ _SCALES = {
 }
 
 
-def page(results: Results, storage: str, fresh: Sequence[Table] = ()) -> str:
+def page(results: Results, storage: str, more: Sequence[Table] = ()) -> str:
     """Writes the page of a sweep.
 
     Args:
         results: of the sweep.
         storage: where the records are, as a command line says it.
-        fresh: tables of what fresh seeds say, which stand below those of the last axis.
+        more: tables that were asked for; those of no axis stand below the last one's.
 
     Returns:
         HTML that needs no other file.
@@ -69,8 +69,9 @@ def page(results: Results, storage: str, fresh: Sequence[Table] = ()) -> str:
         shown += side_by_side.published_table(results, axis)
         shown = [dataclasses.replace(t, about=provenance.about) for t in shown]
         shown += [*report.of_axis(results, axis), *report.left_out(results, axis)]
+        shown += [table for table in more if table.key.axis == axis]
         axes.append((axis, [_view(table) for table in shown]))
-    axes[-1][1].extend(_view(table) for table in fresh)
+    axes[-1][1].extend(_view(table) for table in more if not table.key.axis)
     return rendering.render(
         "page.html",
         scripts=[rendering.library(), rendering.script("page.js")],
@@ -85,6 +86,7 @@ def page(results: Results, storage: str, fresh: Sequence[Table] = ()) -> str:
         images=_images(results),
         has_ranges=any(panel["is_range"] for panel in data["panels"]),
         has_grids=any(axis["grids"] for axis in data["axes"]),
+        has_agreement=any(axis["agreement"] for axis in data["axes"]),
         groups=_grouped(data["configurations"]),
         axes=axes,
         points=[_view(t) for t in _points_tables(results, statuses)],

@@ -11,6 +11,7 @@ from bmg_sweeps import formatting
 from bmg_sweeps.analysis import selection
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
+    agreement_table,
     best_tables,
     claim_table,
     expected_best,
@@ -71,6 +72,7 @@ def of_axis(results: Results, axis: str) -> list[Table]:
         made += improvement.table(results, axis)
         made.append(_scores_table(results, axis))
         made += importance_table.table(results, axis)
+        made += agreement_table.table(results, axis)
     made += measures.table(results) if is_first else []
     return [dataclasses.replace(table, about=about) for table in made]
 
@@ -96,6 +98,7 @@ def keys(chosen: Chosen) -> list[Key]:
         found += expected_best.keys(chosen) if is_first else []
         found.append(Key(Kind.SCORES, axis))
         found += importance_table.keys(chosen, axis)
+        found += agreement_table.keys(chosen, axis)
         found += [Key(Kind.MEASURES)] if is_first and sweep.measures else []
     return [*found, Key(Kind.PROVENANCE)]
 

@@ -29,6 +29,8 @@ MAX_BUDGETS = 12  # Columns of a table that has one for each budget.
 class Kind(enum.StrEnum):
     """What a table shows."""
 
+    AGREEMENT = "agreement"
+    BACKTEST = "backtest"
     BEST = "best"
     BY_VALUE = "by_value"
     CLAIMS = "claims"
@@ -81,6 +83,7 @@ class Described(NamedTuple):
 Cell = str | int | float | Estimate | Interval | Share | Described | None
 ColumnKind = Literal[
     "amount",  # An amount of training: a number.
+    "correlation",  # An Interval of numbers from -1 to 1.
     "count",  # A number of things; or words, where it takes more than a number.
     "described",  # A Described.
     "difference",  # A number that is written with its sign, or an Interval of such.
@@ -275,6 +278,7 @@ def _described(cell: Described) -> str:
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "amount": formatting.shown_amount,
+    "correlation": lambda cell: intervals.interval(cell, "{:.2f}".format),
     "count": str,
     "described": _described,
     "difference": lambda cell: intervals.interval(cell, formatting.signed),

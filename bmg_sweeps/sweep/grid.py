@@ -157,6 +157,8 @@ class Select:
     # What a run counts as that diverged where it was chosen by other seeds, in the unit
     # of the metric, or of the test. None says how often, and gives no number.
     floor: float | None = None
+    # Whether the metric is a running sum, as a total reward is: it contains its past.
+    is_sum: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError for an unknown mode, no budgets, or none that ascend."""
@@ -177,6 +179,8 @@ class Select:
         for field in self.over:
             validation.text("over", field)
         validation.number_or_none("floor", self.floor)
+        is_bool = isinstance(self.is_sum, bool)
+        validation.require(is_bool, "is_sum", self.is_sum, "True or False")
         ordered = sorted(self.over, key=lambda field: field != "seed")  # It is stable.
         object.__setattr__(self, "over", tuple(ordered))
 

@@ -250,6 +250,7 @@ _PARTS = {
     "estimate": _ESTIMATE,
     "printed": _ESTIMATE,
     "interval": _INTERVAL,
+    "correlation": _INTERVAL,
     "probability": _INTERVAL,
 }  # By the kind of a column: attributes of its cells, by what their columns end in.
 

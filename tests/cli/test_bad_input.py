@@ -174,6 +174,41 @@ FLAGS = {
     "an unknown format": Case(
         ["report", "figure_2", "--format", "pdf"], ["--format", "'pdf'", "markdown"]
     ),
+    **{
+        f"a backtest {what}": Case(["report", "figure_2", *words], expected)
+        for what, words, expected in (
+            ("of nothing", ["--backtest", "env_steps"], ["--backtest", "NAME=VALUE"]),
+            ("of no number", ["--backtest", "env_steps=a"], ["--backtest", "AXIS=N,N"]),
+            ("downwards", ["--backtest", "env_steps=2,1"], ["'env_steps=2,1'", "asc"]),
+            ("from 0", ["--backtest", "env_steps=0,1"], ["--backtest", "above 0"]),
+            ("of none", ["--backtest", "env_steps="], ["--backtest", "NAME=VALUE"]),
+            (
+                "of another axis",
+                ["--backtest", "frames=1"],
+                ["--backtest frames=1", "env_steps"],
+            ),
+            (
+                "of the end",
+                ["--backtest", "env_steps=1,2e6"],
+                ["--backtest env_steps=2_000_000", "less than 2_000_000"],
+            ),
+            (
+                "that keeps all",
+                ["--backtest", "env_steps=1", "--keep-one-in", "1"],
+                ["--keep-one-in 1", "above 1"],
+            ),
+            ("of no rungs", ["--keep-one-in", "2"], ["--keep-one-in", "--backtest"]),
+            (
+                "in CSV",
+                ["--backtest", "env_steps=1", "--format", "csv"],
+                ["--backtest", "csv"],
+            ),
+        )
+    },
+    "a backtest of all": Case(
+        ["report", "all", "--format", "html", "--backtest", "env_steps=1"],
+        ["--backtest", "one sweep"],
+    ),
     "an unknown flag": Case(["show", "figure_2", "--nope"], ["--nope", "--help"]),
     "an unknown command": Case(["fly"], ["'fly'", "launch", "status"]),
     "nothing to launch": Case(["launch"], ["sweep", "required"]),

@@ -12,8 +12,8 @@ def report(tmp_path, capsys, monkeypatch):
     """Reports on figure_2, of which nothing has run; gives what was printed."""
     monkeypatch.chdir(tmp_path)
 
-    def report_(form):
-        assert __main__.main(["report", "figure_2", "--format", form]) == 0
+    def report_(form, *more):
+        assert __main__.main(["report", "figure_2", "--format", form, *more]) == 0
         return capsys.readouterr().out
 
     return report_
@@ -36,3 +36,25 @@ def test_latex_is_all_that_is_printed(report):
     assert text.startswith("% In the preamble: \\usepackage{booktabs}")
     count = text.count(r"\begin{table}")
     assert count == len(json.loads(report("json"))["tables"])
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
+def test_a_backtest_is_a_table_more_in_every_form(report, form, tmp_path):
+    """Only where it is asked for; of what has not run it says so."""
+    words = ("--backtest", "env_steps=1e5,1_000_000", "--keep-one-in", "4")
+    title = "Successive halving at 100,000 and 1,000,000"
+
+    def printed(*more):
+        out = report(form, *more)
+        pages = tmp_path.glob("runs/reports/*.html")
+        return out + "".join(path.read_text("utf-8") for path in pages)
+
+    assert title not in printed()
+    assert title in printed(*words)
+    *_, table = json.loads(report("json", *words))["tables"]
+    assert (table["kind"], table["axis"], table["rows"]) == (
+        "backtest",
+        "env_steps",
+        [],
+    )
+    assert table["notes"][-1] == "Without a choice there: fixed, BMG."

@@ -112,6 +112,11 @@ def hang_up(process):
     os.killpg(process.pid, signal.SIGHUP)
 
 
+def hear_of_hang_ups():
+    """Also where these tests run under `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 KINDS = {
     "SIGTERM to the process group": terminate_the_group,
     "SIGHUP to the process group": hang_up,
@@ -128,7 +133,12 @@ def test_launches_that_are_killed_end_as_if_in_peace(checkout, undisturbed, seed
     storage, kinds = f"killed-{seed}", list(KINDS)
     generator.shuffle(kinds)
     for kind in kinds:
-        process = toy_checkout.popen(checkout, *launch(storage), start_new_session=True)
+        process = toy_checkout.popen(
+            checkout,
+            *launch(storage),
+            start_new_session=True,
+            preexec_fn=hear_of_hang_ups,
+        )
         wait_for_training(checkout, storage, process)
         time.sleep(generator.uniform(0, 2))
         assert process.poll() is None, process.stdout.read()

@@ -12,7 +12,8 @@ from bmg_sweeps.analysis import estimates, intervals
 from bmg_sweeps.reporting import latex, report, tables
 
 ANY = tables.Key(tables.Kind.BEST, "env_steps")
-WORDS = {r"\pm": "±", r"\beta": "β", r"\Delta": "Δ", r"\rho": "ρ", "-": "-"}
+WORDS = {r"\pm": "±", r"\beta": "β", r"\Delta": "Δ", r"\rho": "ρ", r"\tau": "τ"}
+WORDS |= {"-": "-"}
 
 
 @pytest.fixture

@@ -1050,3 +1050,21 @@ def test_of_a_large_grid_the_best_configurations_are_drawn():
     assert grid_["lines"][0] == [249, pytest.approx(1249)]
     assert len(grid_["lines"]) == 200
     assert len(grid_["fields"][0]["values"]) == 250
+
+
+def test_the_agreement_of_budgets_is_drawn(view):
+    """Of A and B with five rates each; rewards keep their order, so τ is 1."""
+    trained = complete(rates=(0.1, 0.15, 0.2, 0.25, 0.3))
+    shown = view(write(trained))
+    (figure,) = shown.locator("#agreement figure").all()
+    read = "plot => plot.data.map(({name, x, y}) => ({name, x, y}))"
+    dots, line, *others = figure.locator(".plot").evaluate(read)
+    assert line["name"] == "A"
+    assert line["y"] == pytest.approx([1] * len(line["x"]))
+    assert len(dots["x"]) == len(dots["y"]) == 3 * len(line["x"])
+    assert others[1]["name"] == "B"
+    below = figure.locator(".unit.below")
+    assert below.inner_text() == "env_steps"
+    shown.get_by_label("hours", exact=True).check()
+    assert shown.locator("#agreement .unit.below").inner_text() == "hours"
+    assert 'id="agreement"' not in write(complete())

@@ -110,9 +110,9 @@ def made(complete):
 
 
 def without_methods(made):
-    """All tables but those of methods and of fields, which have tests of their own."""
+    """All but those of methods, fields and budgets, which have tests of their own."""
     kinds = tables.Kind
-    others = (kinds.IMPROVEMENT, kinds.IMPORTANCE, kinds.EXPECTED_BEST)
+    others = (kinds.IMPROVEMENT, kinds.IMPORTANCE, kinds.EXPECTED_BEST, kinds.AGREEMENT)
     return [t for t in made if t.key.kind not in others]
 
 

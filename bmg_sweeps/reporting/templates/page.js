@@ -38,6 +38,7 @@
   const charts = data.panels.map((panel) => makeChart(panel));
   let axis = data.axes[0];
   let grids = []; // Figures of the axis that is shown.
+  let agreement = []; // And that of its budgets, if there is one.
 
   // 6 colors; then dashes and markers, whose pairs repeat after 42 rounds of them.
   function styleOf(place) {
@@ -378,6 +379,42 @@
     });
   }
 
+  // How each budget's ranking agrees with the last one; a dot without each seed.
+  function drawAgreement() {
+    const parent = document.querySelector(".agreement");
+    if (!parent) return;
+    parent.replaceChildren();
+    agreement = [];
+    if (!axis.agreement.length) return;
+    const label = "Kendall's τ of each budget with the last one";
+    const chart = makeChart({ title: "Rankings of configurations", label }, parent);
+    const traces = axis.agreement.flatMap((line) => {
+      const { color, dash, marker } = styleOfBest(line.method);
+      const open = line.is_of_increments;
+      const name = plain(open ? `${line.method}, increments` : line.method);
+      return [
+        {
+          x: line.without.flatMap((dots, i) => dots.map(() => line.at[i])),
+          y: line.without.flat(), type: "scatter", mode: "markers", hoverinfo: "skip",
+          showlegend: false,
+          marker: { color, size: 4, opacity: 0.5, symbol: open ? "circle-open" : "circle" },
+        },
+        {
+          x: line.at, y: line.taus, type: "scatter", mode: "lines+markers", name,
+          hovertemplate: "%{fullData.name}<br>%{y:.2f} at %{x:,.6~r}<extra></extra>",
+          line: { color, width: 2, dash: open ? "dot" : dashOf(dash) },
+          marker: { color, size: 7, symbol: open ? `${marker[0]}-open` : marker[0] },
+        },
+      ];
+    });
+    const layout = { ...layoutOf(traces), showlegend: true };
+    layout.legend = { orientation: "h", y: 1.02, yanchor: "bottom" };
+    Plotly.newPlot(chart.plot, traces, layout, OPTIONS);
+    chart.below.textContent = axis.name;
+    chart.plot.setAttribute("aria-label", `${label}, over ${axis.name}`);
+    agreement = [chart];
+  }
+
   function drawLegend(places) {
     const items = places.filter(hasLine).map((place) => {
       const { method, label, seeds } = data.configurations[place];
@@ -428,6 +465,7 @@
       box.parentElement.classList.toggle("best", isBest);
     }
     drawGrids();
+    drawAgreement();
   }
 
   const equal = data.expected_best.map(
@@ -452,11 +490,11 @@
   window.addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details.table:not([open])")];
     for (const details of folded) details.open = true;
-    for (const { plot } of [...charts, ...grids, ...equal]) Plotly.relayout(plot, PRINTED);
+    for (const { plot } of [...charts, ...grids, ...agreement, ...equal]) Plotly.relayout(plot, PRINTED);
   });
   window.addEventListener("afterprint", () => {
     for (const details of folded) details.open = false;
-    for (const { plot } of [...charts, ...grids, ...equal]) {
+    for (const { plot } of [...charts, ...grids, ...agreement, ...equal]) {
       Plotly.relayout(plot, { width: null, height: HEIGHT, autosize: true });
     }
   });
