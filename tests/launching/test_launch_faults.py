@@ -339,7 +339,8 @@ _progress = progress
 def progress(config, state):
     import os
 
-    if config.rate > 100 and state.env_steps > 0:
+    is_traced = isinstance(state.env_steps, jax.core.Tracer)
+    if not is_traced and config.rate > 100 and state.env_steps > 0:
         os.kill(os.getpid(), 9)
     return _progress(config, state)
 """
