@@ -63,8 +63,12 @@ trap "rm -rf $folder" EXIT
 trap "" USR1 # srun sends it to Ray as well, which would die of it.
 ray start "$@" --block --temp-dir="$folder/ray" --num-cpus="$CPUS" \
   --min-worker-port=0 --max-worker-port=0 --object-store-memory=200000000 &
-trap "kill -TERM $!" TERM USR1
-wait $! || wait $!'
+ray=$!
+trap "kill -TERM $ray" TERM USR1
+wait $ray && exit
+# A node that trains is drained for half a minute, after which a canceled job is killed.
+(sleep 10; kill -KILL $ray) >/dev/null 2>&1 &
+wait $ray'
 export CPUS="${SLURM_CPUS_PER_TASK:-1}"
 export SRUN_CPUS_PER_TASK="$CPUS" # Which srun no longer takes from sbatch.
 
