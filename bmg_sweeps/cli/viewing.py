@@ -217,7 +217,7 @@ def report_(
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
     target = _target(storage)
-    more = _by_fresh(storage, chosen, fresh)
+    more = [] if form == "csv" else _by_fresh(storage, chosen, fresh)
     more += _backtest(storage, loaded, backtest) if backtest else []
     from bmg_sweeps.reporting import report
 

@@ -6,6 +6,7 @@ import pytest
 import toy_tasks
 
 from bmg_sweeps.cli import viewing
+from bmg_sweeps.records import plans
 
 
 def test_figures_of_tasks_are_files_of_their_own(storage):
@@ -25,6 +26,21 @@ def test_a_sweep_without_tasks_has_one_file(storage):
     sweep = dataclasses.replace(toy_tasks.SWEEP, tasks=None, curves=(), claims=())
     loaded = toy_tasks.load(toy_tasks.record(storage), sweep)
     assert viewing._draw(storage, loaded) == ["toy-mine.png"]
+
+
+def test_comma_separated_values_need_no_plan(storage, monkeypatch, capsys):
+    """A plan that cannot be read has no part in them."""
+
+    def read(*_):
+        raise plans.DamagedPlan("damaged")
+
+    loaded = toy_tasks.load(toy_tasks.record(storage))
+    monkeypatch.setattr(viewing.choices, "choose", lambda *_: loaded.chosen)
+    monkeypatch.setattr(viewing.results, "load", lambda *_: loaded)
+    monkeypatch.setattr(viewing, "_by_fresh", read)
+    arguments = ["toy", "--scale", "mine", "--storage", storage.uri, "--format", "csv"]
+    viewing.report_.main(arguments, standalone_mode=False)
+    assert capsys.readouterr().out.startswith("method,configuration,")
 
 
 def test_figures_are_drawn_whoever_stops_reading_the_tables(storage, monkeypatch):
