@@ -20,7 +20,7 @@ for program in munged slurmctld slurmd sbatch ip; do
   }
 done
 
-folder=$(mktemp -d /tmp/bmg_slurm_XXXXXX)
+folder=$(mktemp -d -t bmg_slurm_XXXXXX)
 daemons=()
 take_down() {
   squeue --noheader --format=%i | xargs --no-run-if-empty scancel || true
