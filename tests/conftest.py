@@ -49,6 +49,16 @@ def toy():
 
 
 @pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are drawn, in order, and left open."""
+    from matplotlib import pyplot
+
+    figures = []
+    monkeypatch.setattr(pyplot, "close", figures.append)
+    return figures
+
+
+@pytest.fixture
 def storage(tmp_path):
     """An empty storage of the test's own."""
     return files.open_storage(str(tmp_path / "runs"))

@@ -74,13 +74,11 @@ def run(
         the end, or diverged.
     """
     end = selection.last_budget(results.chosen, rungs.axis)
-    at = [
-        selection.candidates(results.sweep, results.trained, rungs.axis, amount)
-        for amount in (*rungs.amounts, end)
-    ]
+    amounts = (*rungs.amounts, end)
+    at = selection.select(results.sweep, results.trained, rungs.axis, amounts)
     found = []
     for method in results.methods:
-        rivals = _in_all([here.get(method, []) for here in at])
+        rivals = _in_all([at.candidates.get((a, method), ()) for a in amounts])
         if len(rivals[-1]) > 1:
             found.append(_of_method(results, rungs, method, rivals, tests))
     return found
@@ -129,7 +127,7 @@ def _of_method(
     tests: Callable[[str], store.Rows],
 ) -> Backtest:
     rule, candidates = results.sweep.select, rivals[-1]
-    seeds = sorted({p.values[rule.over[0]] for c in candidates for p in c.points})
+    seeds = folds.seeds_of(rule, candidates)
     scores = np.stack([folds.matrix(rule, here, seeds) for here in rivals], axis=-1)
     alive = survivors(scores, rungs.keep_one_in)
     places = held_out.best(scores[..., -1]), choose(scores, rungs.keep_one_in)
@@ -180,10 +178,9 @@ def _regrets(
     """Reads, for each seed, by how much the choice in full has more; or why not."""
     rule = results.sweep.select
     halving = functools.partial(choose, keep_one_in=rungs.keep_one_in)
-    seeds = sorted({p.values[rule.over[0]] for p in candidates[0].points})
+    seeds = folds.seeds_of(rule, candidates)
     end = selection.last_budget(results.chosen, rungs.axis)
-    values = {p.id: v for c in candidates
-              for p, v in zip(c.points, c.values, strict=True)}  # fmt: skip
+    values = folds.values_of(candidates)
 
     def value_of(p: Point) -> float | Missing:
         if rule.test is None:

@@ -297,15 +297,40 @@ def _apart(
     """Reads a quantity where other seeds have chosen; None where none had a choice."""
     if apart is None or not apart.has_choice:
         return None
-    floor = rule.floor if quantity.metric is None else None  # It is in the unit of one.
-    if statistic is None:
-        return folds.read(apart.decisive, value_of, floor)
-    return folds.read(
-        apart.decisive,
-        value_of,
-        floor,
-        lambda numbers: _point(statistic, np.array([numbers])),
+    return read_seeds(
+        apart.decisive, value_of, quantity, rule.floor, statistic, "folds"
     )
+
+
+def read_seeds(
+    runs: folds.Runs,
+    value_of: Callable[[Point], float | Missing],
+    quantity: Quantity,
+    floor: float | None,
+    statistic: str | None,
+    noun: str,
+) -> dict[object, float] | str:
+    """Reads a quantity of each seed: the mean over tasks, or a statistic.
+
+    Args:
+        runs: of each seed.
+        value_of: reads the quantity of a run.
+        quantity: what is read.
+        floor: of the metric that decides, which is in the unit of no other one.
+        statistic: over tasks; None is the mean.
+        noun: what the seeds are where they diverge.
+
+    Returns:
+        A number by seed; or why there is none.
+    """
+    floor = floor if quantity.metric is None else None
+    if statistic is None:
+        return folds.read(runs, value_of, floor, noun=noun)
+
+    def combine(numbers: Sequence[float]) -> float:
+        return _point(statistic, np.array([numbers]))
+
+    return folds.read(runs, value_of, floor, combine, noun)
 
 
 def _difference(

@@ -16,14 +16,11 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from bmg_sweeps.analysis import (
     claims,
     differences,
     estimates,
     folds,
-    intervals,
     planned,
     readings,
     sequential,
@@ -217,16 +214,14 @@ def _read(
     runs: _Runs, quantity: Quantity, statistic: str | None, number: int
 ) -> dict[object, float] | str:
     """Reads a quantity of each seed; or says why there is none."""
-    floor = runs.plan.floor if quantity.metric is None else None
-    value_of = functools.partial(runs.value, quantity)
-    of_look = runs.of(quantity, number)
-    if statistic is None:
-        return folds.read(of_look, value_of, floor, noun="seeds")
-
-    def combine(numbers: Sequence[float]) -> float:
-        return intervals.point_over_tasks(statistic, np.array([numbers]))
-
-    return folds.read(of_look, value_of, floor, combine, noun="seeds")
+    return claims.read_seeds(
+        runs.of(quantity, number),
+        functools.partial(runs.value, quantity),
+        quantity,
+        runs.plan.floor,
+        statistic,
+        "seeds",
+    )
 
 
 def _side(runs: _Runs, quantity: Quantity, by_seed: Mapping[object, float]) -> Side:

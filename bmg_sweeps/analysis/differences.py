@@ -16,6 +16,7 @@ from bmg_sweeps.analysis import intervals
 from bmg_sweeps.analysis.intervals import Interval
 
 CONFIDENCE = 0.95
+_PARTS = 1000  # Of a distribution, in a sum that stands for an integral.
 _ROUNDING = 1e-12  # Numbers that differ by less, relatively, do not vary.
 
 
@@ -98,6 +99,17 @@ def of_means(more: Mean, less: Mean) -> Difference | float:
         return estimate
     parts = (m.variance**2 / m.freedom for m in (more, less))
     return _by_t(Mean(estimate, variance, variance**2 / sum(parts)))
+
+
+def deviation_ratios(freedom: float) -> np.ndarray:
+    """Returns s/σ in the middle of equal parts of its distribution, √(χ²_ν / ν).
+
+    A mean over them stands for the expectation over s.
+    """
+    from scipy import special
+
+    parts = (np.arange(_PARTS) + 0.5) / _PARTS
+    return np.sqrt(special.chdtri(freedom, 1 - parts) / freedom)
 
 
 def over_tasks(

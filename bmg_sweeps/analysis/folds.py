@@ -106,11 +106,7 @@ def make(
     found = _with_alike(found, ordered, scores)
     if rule.test:
         return found
-    values = {
-        p.id: value
-        for one in ordered
-        for p, value in zip(one.points, one.values, strict=True)
-    }
+    values = values_of(ordered)
     return with_estimate(found, rule, lambda p: values[p.id])
 
 
@@ -160,6 +156,15 @@ def read(
 def seeds_of(rule: grid.Select, candidates: Sequence[Candidate]) -> list[Any]:
     """Returns the seeds that candidates have, in order."""
     return sorted({p.values[rule.over[0]] for one in candidates for p in one.points})
+
+
+def values_of(candidates: Sequence[Candidate]) -> dict[str, float | Missing]:
+    """Returns what each run of candidates has, by the run's id."""
+    return {
+        p.id: value
+        for one in candidates
+        for p, value in zip(one.points, one.values, strict=True)
+    }
 
 
 def matrix(

@@ -33,7 +33,7 @@ MIN_HALVES = 4  # Seeds from which on two halves choose for each other.
 CONFIDENCE = 0.95
 _MAX_RATIO = 10  # Of variances of configurations: above it they have not one in common.
 _MAX_WIDTH = 50.0  # No factor of a separation is more; that of 10⁵ at 1 freedom is not.
-_NODES, _PARTS = 64, 1000  # Of two sums that stand for integrals.
+_NODES = 64  # Of a sum that stands for an integral.
 
 
 Choose = Callable[[np.ndarray], int]  # By scores of seeds, of a place or `NONE`.
@@ -149,8 +149,7 @@ def separation(number: int, freedom: int) -> float:
     """
     from scipy import optimize, special
 
-    parts = (np.arange(_PARTS) + 0.5) / _PARTS
-    ratios = np.sqrt(special.chdtri(freedom, 1 - parts) / freedom)  # Quantiles of s/σ.
+    ratios = differences.deviation_ratios(freedom)
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     weights = weights / weights.sum()
 

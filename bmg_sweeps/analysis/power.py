@@ -9,12 +9,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
+from bmg_sweeps.analysis import differences
 
 POWER = 0.80
 MAX_SEEDS = 1_000  # More are not counted.
 _LIMIT = 0.80  # The deviation is below its upper limit in so many cases.
-_PARTS = 1000  # Of a sum that stands for an integral.
 _WIDE = 2  # A range is wide whose ends differ by more than this factor.
 
 
@@ -78,8 +77,7 @@ def power(effect: float, variances: Sequence[float], seeds: int, level: float) -
     shift = abs(effect) / math.sqrt(total / seeds)
     bound = -float(special.stdtrit(freedom, level / 2))
     # SciPy's own distribution of T has no number for some large shifts.
-    parts = (np.arange(_PARTS) + 0.5) / _PARTS
-    ratios = np.sqrt(special.chdtri(freedom, 1 - parts) / freedom)  # Quantiles of s/σ.
+    ratios = differences.deviation_ratios(freedom)
     return float(special.ndtr(shift - bound * ratios).mean())
 
 

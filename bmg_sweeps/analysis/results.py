@@ -89,8 +89,11 @@ def without_tests(
         The results.
     """
     budgets = budgets or selection.budgets(chosen.sweep.select, chosen.stop)
+    sweep = chosen.sweep
     selections = {
-        axis: selection.select(chosen.sweep, trained, axis, amounts)
+        axis: selection.with_held_out(
+            sweep, selection.select(sweep, trained, axis, amounts)
+        )
         for axis, amounts in budgets.items()
     }
     return Results(chosen, tuple(trained), selections)

@@ -60,7 +60,8 @@ class Selection:
     left_out: tuple[LeftOut, ...] = ()
     best: tuple[Score, ...] = ()  # One for each budget and method that has any.
     refused: str | None = None  # Why nothing can be selected on this axis.
-    # By budget and method, of what a method may have chosen with two seeds or more.
+    # By budget and method, of what a method may have chosen with two seeds or more;
+    # made afterwards.
     held_out: Mapping[tuple[float, str], folds.HeldOut] = dataclasses.field(
         default_factory=dict
     )
@@ -163,37 +164,19 @@ def select(
         tuple(scores),
         tuple(left_out),
         tuple(best),
-        held_out={
-            (amount, method): apart
-            for (amount, method), runs in candidates.items()
-            if (apart := folds.make(sweep.select, method, amount, runs))
-        },
         best_by={field: _best_by(sweep.select, last, field) for field in sweep.by},
         candidates=candidates,
     )
 
 
-def candidates(
-    sweep: grid.Sweep, trained: Sequence[readings.Trained], axis: str, amount: float
-) -> dict[str, list[folds.Candidate]]:
-    """Finds what each method may choose at a budget by part of the seeds.
-
-    Args:
-        sweep: says what decides, and which methods there are.
-        trained: the sweep's points.
-        axis: that the budget is measured on.
-        amount: the budget.
-
-    Returns:
-        By method, the configurations of which each run has a number, or diverged.
-    """
-    configurations = readings.by_configuration(trained, sweep.select.over)
-    lacking, found = _lacking(sweep, configurations), {}
-    for key, members in configurations.items():
-        result, runs = _score(sweep, members, axis, amount, lacking.get(key))
-        if runs:
-            found.setdefault(result.method, []).append(runs)
-    return found
+def with_held_out(sweep: grid.Sweep, result: Selection) -> Selection:
+    """Chooses again by part of the seeds, which a launch on its way does without."""
+    held_out = {
+        (amount, method): apart
+        for (amount, method), runs in result.candidates.items()
+        if (apart := folds.make(sweep.select, method, amount, runs))
+    }
+    return dataclasses.replace(result, held_out=held_out)
 
 
 def with_tests(

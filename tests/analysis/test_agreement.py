@@ -191,10 +191,8 @@ def test_whether_it_is_a_sum_is_true_or_false(value):
         grid.Select(metric="reward", mode="max", budgets={"x": 1}, is_sum=value)
 
 
-def test_the_figure_has_a_panel_where_there_is_anything_to_be_drawn(monkeypatch):
+def test_the_figure_has_a_panel_where_there_is_anything_to_be_drawn(drawn):
     """After the sweep's own: a line over budgets, with a dot for each seed."""
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
     rewards = [[(i, i, 2 * i), (i, i, 3 * i)] for i in range(5)]
     figures.draw(load(several(rewards), is_sum=True))
     figures.draw(load(several(rewards[:4])))

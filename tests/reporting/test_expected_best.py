@@ -169,14 +169,6 @@ def test_with_tests_it_is_of_what_decides():
     assert made.notes[1].startswith("Of reward: of what was not chosen, test_reward")
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures that are drawn."""
-    kept = []
-    monkeypatch.setattr(expected_best_figures.pyplot, "close", kept.append)
-    return kept
-
-
 def test_the_figure_has_both_curves_and_a_band(drawn):
     """Held out with its band, the plain one dotted; gaps where there is no number."""
     found = load({"A": A, "B": [[DIVERGED, 5.0, 5.0], [4.0, 4.0, 4.0]]}, hours=2.0)

@@ -106,10 +106,8 @@ def test_a_claims_table_has_the_plain_verdict_beside():
     assert not any("held out" in note for note in table.notes)
 
 
-def test_figures_show_it(monkeypatch):
+def test_figures_show_it(drawn):
     """In the legend of curves, and hollow in a panel of the best."""
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
     figures.draw(load({"A": A, "B": B}))
     (panel,) = drawn[0].axes
     labels = [line.get_label() for line in panel.get_lines()]

@@ -96,14 +96,6 @@ def complete(storage):
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    """The figures that are drawn, in order."""
-    figures_drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", figures_drawn.append)
-    return figures_drawn
-
-
-@pytest.fixture
 def made(complete):
     """The tables without that of the methods, which has tests of its own."""
     return without_methods(report.make(load(complete)))

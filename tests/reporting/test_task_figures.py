@@ -27,14 +27,6 @@ def results(storage):
     return toy_tasks.load(toy_tasks.record(storage), scale="paper")
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures that are drawn, in order."""
-    figures_drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", figures_drawn.append)
-    return figures_drawn
-
-
 def test_the_median_over_tasks_is_drawn_over_training(results):
     """At half the training all is half; the seeds of A have medians 1 and 3."""
     a, b = task_curves.summary(results, toy_tasks.MEDIANS)

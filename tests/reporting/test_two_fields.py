@@ -152,10 +152,8 @@ def test_csv_counts_points_seeds_and_tasks(complete):
     assert float(last["deviation"]) == pytest.approx(0.5**0.5)
 
 
-def test_the_figure_averages_tasks_before_seeds(complete, monkeypatch):
+def test_the_figure_averages_tasks_before_seeds(complete, drawn):
     """At 50, A's seeds have 1 and 6: 3.5 ± 3.536; at 100 3 and 7."""
-    drawn = []
-    monkeypatch.setattr(figures.pyplot, "close", drawn.append)
     figures.draw(load(complete))
     line, _ = drawn[0].axes[0].get_lines()
     assert line.get_label() == f"A, {RUNS}"
