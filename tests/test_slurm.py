@@ -17,7 +17,7 @@ from bmg_sweeps import paths
 from bmg_sweeps.records import files, store
 
 TRAINER = "two_colors_actor_critic"
-ENV_STEPS = 30_000_000  # More than a job can do in two minutes on its two nodes.
+ENV_STEPS = 40_000_000  # More than a job can do in a minute on its two nodes.
 SWEEP = f"""
 from bmg_sweeps.sweep import Method, Scale, Select, Sweep, product
 
@@ -104,7 +104,7 @@ def test_jobs_are_queued_again_until_all_is_done_and_a_canceled_one_is_not(
     checkout, slurm
 ):
     before = set(pathlib.Path("/tmp").glob("bmg_*"))
-    limited = submit(slurm, "limited", minutes=3)
+    limited = submit(slurm, "limited", minutes=2)
     wait_for(slurm, limited, ["RUNNING"])
     wait_for(slurm, limited, ["PENDING"], 250)  # For two minutes, as Slurm has it.
     assert "the same command goes on from here" in log(checkout, limited)
@@ -132,9 +132,8 @@ def test_jobs_are_queued_again_until_all_is_done_and_a_canceled_one_is_not(
         pathlib.Path(slurm("dirname $SLURM_CONF"))
     }
 
-    status, output = toy_checkout.run(
-        checkout, "launch", "small", "--storage", "calm", "--wandb", "off"
-    )
+    words = ("launch", "small", "--storage", "calm", "--wandb", "off")
+    status, output = toy_checkout.run(checkout, *words, timeout=900)
     assert status == 0, output
     toy_checkout.assert_undisturbed(
         *(

@@ -314,6 +314,11 @@ def _apart_as_json(apart: folds.HeldOut) -> dict[str, Any]:
     }
 
 
+def ranked(select: grid.Select, scores: Iterable[Score]) -> list[Score]:
+    """Orders scores of one budget, the best first."""
+    return sorted(scores, key=lambda score: _rank(select, score))
+
+
 def _rank(select: grid.Select, score: Score) -> tuple[float, str]:
     mean = score.estimate.mean
     return -mean if select.mode == "max" else mean, score.configuration.id

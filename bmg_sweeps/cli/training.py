@@ -7,13 +7,21 @@ JAX are imported where they are used.
 import dataclasses
 import sys
 import time
+from collections.abc import Sequence
 
 import click
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import results
 from bmg_sweeps.cli import answers, options, until_decided
-from bmg_sweeps.launching import checking, cluster, forecast, planning, revision
+from bmg_sweeps.launching import (
+    checking,
+    cluster,
+    forecast,
+    planning,
+    revision,
+    rungs,
+)
 from bmg_sweeps.records import files, leases, store
 from bmg_sweeps.sweep import choices
 
@@ -22,14 +30,25 @@ from bmg_sweeps.sweep import choices
 @options.sweeps
 @options.points
 @options.training
+@click.option(
+    "--promising-first",
+    is_flag=True,
+    help="All points to 1/8, 1/4, 1/2 of the stop rule first; those ahead go on first.",
+)
 def launch(
     storage: files.Storage,
     sweeps: tuple[str, ...],
     choice: choices.Choice,
     training: options.Training,
+    promising_first: bool,
 ) -> int:
-    """Run the points that are missing; of "all", those of every sweep."""
-    return _launch(storage, answers.choose(sweeps, choice), training)
+    """Run the points that are missing; of "all", those of every sweep.
+
+    With --promising-first, points pause at 1/8, 1/4 and 1/2 of the stop rule, and those
+    whose configurations are ahead there go on first. Nothing is dropped.
+    """
+    parts = rungs.PARTS if promising_first else rungs.PARTS[-1:]
+    return _launch(storage, answers.choose(sweeps, choice), training, parts=parts)
 
 
 @options.command(raises=True)
@@ -173,6 +192,7 @@ def _launch(
     chosen: list[choices.Chosen],
     training: options.Training,
     say_report: bool = True,
+    parts: Sequence[float] = rungs.PARTS[-1:],
 ) -> int:
     """Runs a plan, exports it, and says what came of it."""
     plan = planning.plan(storage, chosen, training.retry, verify=True)
@@ -197,7 +217,7 @@ def _launch(
     with tracking.following(
         storage, chosen, training.wandb, with_sweeps=say_report
     ) as follower:
-        is_stopped = _train(storage, chosen, training, plan, pack)
+        is_stopped = _train(storage, chosen, training, plan, pack, parts)
         after = planning.plan(storage, chosen)
         answers.print_problems(after)
         answers.say(follower.finish())
@@ -211,7 +231,31 @@ def _launch(
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1
 
 
-def _train(storage, chosen, training: options.Training, plan, pack) -> bool:
+def _train(storage, chosen, training: options.Training, plan, pack, parts) -> bool:
+    """Trains to each part of the stop rule; returns whether the user stopped it."""
+    at_rungs = [[rungs.at(one, part) for one in chosen] for part in parts]
+    for rung, here in enumerate(at_rungs):
+        places: dict[str, int] = {}
+        if len(parts) > 1:
+            # What failed is tried again once, and not at each rung.
+            retry = training.retry and rung == 0
+            plan = planning.plan(storage, here, retry, verify=True)
+            _say_rung(here, rung, parts, plan)
+        if rung > 0:
+            places = rungs.standing(storage, at_rungs[rung - 1])
+        if _train_to(storage, here, training, plan, pack, places):
+            return True
+    return False
+
+
+def _say_rung(here: list[choices.Chosen], rung: int, parts, plan) -> None:
+    """Prints how far points train now, and how many do."""
+    stops = "; ".join(dict.fromkeys(formatting.amounts(one.stop) for one in here))
+    points = formatting.counted(len(plan.to_run), "point")
+    answers.say(f"Rung {rung + 1} of {len(parts)}, to {stops}: {points} to run")
+
+
+def _train_to(storage, chosen, training, plan, pack, places) -> bool:
     """Runs the trials of a plan; returns whether the user stopped them."""
     if not plan.to_run and "running" not in plan.counts():
         return False
@@ -223,6 +267,7 @@ def _train(storage, chosen, training: options.Training, plan, pack) -> bool:
         training.resources,
         pack=pack,
         retry=training.retry,
+        places=places,
         watch=lambda: progress.watch(storage, plan, chosen, answers.console()),
     )
     for line in outcome.lost:

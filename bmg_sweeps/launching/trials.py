@@ -19,7 +19,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import paths
-from bmg_sweeps.launching import cluster, compiled, planning, revision, temporary
+from bmg_sweeps.launching import (
+    cluster,
+    compiled,
+    planning,
+    revision,
+    rungs,
+    temporary,
+)
 from bmg_sweeps.records import attempts, files, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 
@@ -44,6 +51,7 @@ def run(
     *,
     pack: int | None = None,
     retry: bool = False,
+    places: Mapping[str, int] | None = None,
     watch: Callable[[], contextlib.AbstractContextManager],
 ) -> Outcome:
     """Trains the missing points of a plan, until none is left or the user stops it.
@@ -55,6 +63,8 @@ def run(
         pack: points of one structure that train together; None is 1 on CPUs, and as
             many as the memory holds on a GPU.
         retry: whether failed and diverged points are tried once more.
+        places: by point id, who goes first, as `rungs.standing` says it. Unless given,
+            points of one structure go one after the other.
         watch: opens a context that shows progress.
 
     Returns:
@@ -69,6 +79,7 @@ def run(
         resources=resources,
         pack=pack,
         retry=retry,
+        places=places or {},
         provenance={"launch": uuid.uuid4().hex[:8], "revision": revision.revision()},
         holders=leases.Watch(storage),
     )
@@ -127,6 +138,7 @@ class _Launch:
     resources: cluster.Resources
     pack: int | None
     retry: bool
+    places: Mapping[str, int]
     provenance: Mapping[str, str]
     holders: leases.Watch  # Of points that others work on.
 
@@ -191,7 +203,8 @@ def _run_trials(
 def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
     """Makes trials of points of one structure and pack width, and orders them."""
     groups: dict[tuple, list[Point]] = {}
-    for p in points:
+    places = launch.places
+    for p in sorted(points, key=lambda p: rungs.place_of([p.id], places)):
         width = launch.plan.records[p.id].pack_width
         groups.setdefault((p.structure, width), []).append(p)
     tasks = []
@@ -202,6 +215,8 @@ def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
             task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
             tasks.append(task | {"lost": sorted(launch.holders.lost)})
+    if places:
+        return sorted(tasks, key=lambda task: rungs.place_of(task["stops"], places))
     return _in_lanes(tasks, slots)
 
 

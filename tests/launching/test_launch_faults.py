@@ -171,6 +171,35 @@ def test_points_of_a_lost_machine_are_taken_over(checkout, undisturbed, monkeypa
     toy_checkout.assert_undisturbed(records(checkout, "machines"), undisturbed)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_launch_by_rungs_that_is_killed_chooses_as_one_in_peace(
+    checkout, undisturbed, seed
+):
+    """Five kills each: the same records, and the same choice as it is printed."""
+    generator = random.Random(seed)
+    storage = f"rungs-{seed}"
+    for _ in range(5):
+        process = toy_checkout.popen(checkout, *launch(storage, "--promising-first"))
+        wait_for_training(checkout, storage, process)
+        time.sleep(generator.uniform(0, 2))
+        assert process.poll() is None, process.stdout.read()
+        kind = generator.choice(["kill -9 of the driver", "kill -9 of all of Ray"])
+        KINDS[kind](process)
+        TALLY[f"{kind}, by rungs"] += 1
+        process.communicate(timeout=200)
+    status, output = toy_checkout.run(
+        checkout, *launch(storage, "--promising-first"), timeout=600
+    )
+    assert status == 0, output
+    toy_checkout.assert_undisturbed(records(checkout, storage), undisturbed)
+    choices = [
+        toy_checkout.run(checkout, "best", "toy", "--storage", name)
+        for name in (storage, "calm")
+    ]
+    assert choices[0] == choices[1]
+    assert choices[0][0] == 0
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_launch_outlives_its_workers(checkout, undisturbed, seed):
     """Ray starts another process, and the point goes on from its last commit."""

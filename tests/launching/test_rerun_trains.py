@@ -1,43 +1,10 @@
 """`rerun`: the best configurations once more, on seeds they were not chosen on."""
 
-import pathlib
 import re
 
-import pytest
-import toy_checkout
-
-from bmg_sweeps import __main__, paths
-from bmg_sweeps.launching import checking, trials
-from bmg_sweeps.records import files, store
-from bmg_sweeps.running import work_unit
+from bmg_sweeps import __main__
+from bmg_sweeps.records import files
 from bmg_sweeps.sweep import choices
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch, toy):
-    """A folder with a sweep of the toy, whose points train in this process."""
-    (tmp_path / "gin").mkdir()
-    (tmp_path / "gin" / "toy_trainer.gin").write_text(toy_checkout.GIN)
-    points = "product(rate=(0.1, 0.2), seed=(0, 1))"
-    (tmp_path / "mine.py").write_text(
-        toy_checkout.SWEEP.format(points=points, env_steps=60)
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(paths, "TRAINERS", pathlib.Path(toy.__file__).parent)
-    monkeypatch.setattr(paths, "GIN", tmp_path / "gin")
-    monkeypatch.setattr(checking, "check", lambda *_, **__: {})
-    monkeypatch.setattr(trials, "run", train_here)
-    return tmp_path
-
-
-def train_here(storage, plan, resources, **_):
-    """Runs a plan without Ray."""
-    for p in plan.to_run:
-        store.declare(storage, p.trainer, p.id, p.gin_text())
-    stops = {p.id: plan.stops[p.id] for p in plan.to_run}
-    work_unit.run(storage, work_unit.Task(trainer="toy_trainer", stops=stops))
-    return trials.Outcome(False, ())
 
 
 def command(*words):
@@ -49,7 +16,7 @@ def points():
     return files.open_storage("runs").folders("toy_trainer")
 
 
-def test_rerun_compares_the_best_with_itself_on_fresh_seeds(here, capsys):
+def test_rerun_compares_the_best_with_itself_on_fresh_seeds(toy_here, capsys):
     """The configuration that `best` names, on two seeds that it was not chosen on."""
     assert command("launch") == 0
     old = points()
@@ -64,7 +31,7 @@ def test_rerun_compares_the_best_with_itself_on_fresh_seeds(here, capsys):
     assert points() - old == expected
 
 
-def test_seeds_of_the_selection_are_refused(here, capsys):
+def test_seeds_of_the_selection_are_refused(toy_here, capsys):
     """They would say nothing new; nothing is run."""
     assert command("launch") == 0
     old = points()

@@ -23,7 +23,7 @@ def point(steps, seed):
     return Point("toy", {"steps": steps, "seed": seed}, FIELDS)
 
 
-def launch(storage, plan=None, resources=None, pack=None):
+def launch(storage, plan=None, resources=None, pack=None, places=None):
     """A launch that is called abc."""
     return trials._Launch(
         storage=storage,
@@ -31,12 +31,13 @@ def launch(storage, plan=None, resources=None, pack=None):
         resources=resources,
         pack=pack,
         retry=False,
+        places=places or {},
         provenance={"launch": "abc"},
         holders=leases.Watch(storage),
     )
 
 
-def make(points, records=None, pack=None, gpus=0.0, slots=2):
+def make(points, records=None, pack=None, gpus=0.0, slots=2, places=None):
     """The trials of some points, by the seeds in each."""
     records = {p.id: store.Record("toy", p.id) for p in points} | (records or {})
     plan = planning.Plan(
@@ -48,7 +49,7 @@ def make(points, records=None, pack=None, gpus=0.0, slots=2):
         codes={"toy": ""},
     )
     resources = cluster.Resources(gpus=gpus)
-    made = launch(None, plan=plan, resources=resources, pack=pack)
+    made = launch(None, plan=plan, resources=resources, pack=pack, places=places)
     return trials._tasks(made, points, slots)
 
 
@@ -103,6 +104,18 @@ def test_two_slots_compile_different_structures_at_the_same_time():
     points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
     order = [steps for steps, _ in named(make(points), points)]
     assert order == [1, 2] * 3
+
+
+def test_who_is_ahead_goes_first_and_who_has_no_place_last():
+    """Also in packs, which take those that are ahead together."""
+    points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
+    order = [(2, 1), (1, 2), (2, 0), (1, 0), (1, 1)]  # (2, 2) has no place.
+    by_values = {(p.values["steps"], p.values["seed"]): p.id for p in points}
+    places = {by_values[pair]: place for place, pair in enumerate(order)}
+    alone = named(make(points, places=places), points)
+    assert alone == [(steps, [seed]) for steps, seed in [*order, (2, 2)]]
+    packs = named(make(points, places=places, pack=2), points)
+    assert packs == [(2, [0, 1]), (1, [0, 2]), (1, [1]), (2, [2])]
 
 
 def test_a_trial_is_told_no_more_than_which_points():
