@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import two_colors
-from trainers import two_colors_q_lambda as trainer
 
+TRAINER = "two_colors_q_lambda"
 SETTINGS = {
     "fixed": {"update_kind": "fixed_epsilon", "target_steps": 1},
     "BMG L=1": {"target_steps": 1},
@@ -35,7 +35,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     floor = 0.0
     for name, values in SETTINGS.items():
-        train, state, compile_seconds = two_colors.compiled(trainer, values)
+        train, state, compile_seconds = two_colors.compiled(TRAINER, values)
         floor = floor or _floor(state.learner.params, options.repeats)
         rate = two_colors.steps_per_second(train, state, options.repeats)
         cells = (name, f"{rate:,.0f}", f"{floor:,.0f}", f"{floor / rate:.2f}")

@@ -109,6 +109,7 @@ def test_jobs_are_queued_again_until_all_is_done_and_a_canceled_one_is_not(
     wait_for(slurm, limited, ["PENDING"], 250)  # For two minutes, as Slurm has it.
     assert "the same command goes on from here" in log(checkout, limited)
     assert "not done: queued again" in log(checkout, limited)
+    slurm(f"scontrol update JobId={limited} TimeLimit=60")  # Now it may end.
 
     canceled = submit(slurm, "canceled", minutes=10)
     deadline = time.monotonic() + 90

@@ -15,7 +15,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from bmg_sweeps.core import losses, networks, returns
+from bmg_sweeps.core import losses, networks, recall, returns
 from bmg_sweeps.environments import two_colors
 from trainers import _two_colors_statistics
 
@@ -142,10 +142,10 @@ def update_rule(
     """
 
     def update(learner: Learner) -> Learner:
-        learner = _collect(config, learner)
+        learner, outputs = _collect(config, learner)
         weight = entropy_weight(meta_input(config, learner))
         grads, policy_entropy = jax.grad(_loss, argnums=1, has_aux=True)(
-            config, learner.params, learner.rollout, weight
+            config, learner.params, learner.rollout, outputs, weight
         )
         learner = learner._replace(params=_descend(config, learner.params, grads))
         return _count(learner, weight, policy_entropy)
@@ -163,12 +163,12 @@ def look_ahead(config: Any, learner: Learner) -> Learner:
     Returns:
         The learner with the gradients pending.
     """
-    learner = _collect(config, learner)
+    learner, outputs = _collect(config, learner)
     rollout, length = learner.rollout, config.rollout_length
     apply = functools.partial(
-        policy_network(config).apply, inputs=rollout.observations[:-1]
+        recall.recalled, inputs=rollout.observations[:-1], outputs=outputs
     )
-    # One forward pass, and two backward ones from the gradients at the logits.
+    # Two backward passes, from the gradients at the logits.
     logits, pull_back = jax.vjp(apply, learner.params.policy)
     _, advantages, _ = _values(config, learner.params.value, rollout)
     policy_gradient = jax.grad(losses.policy_gradient)(
@@ -266,23 +266,27 @@ def _critic(config):
 
 
 def _collect(config, learner):
+    """Acts for a rollout; returns also what the policy's layers have put out."""
     key, rollout_key = jax.random.split(learner.key)
     # No derivative flows through what was seen; it is stopped before it is computed.
     params = jax.lax.stop_gradient(learner.params.policy)
-    environment, rollout = two_colors.collect(
-        rollout_key,
-        learner.environment,
-        functools.partial(policy_network(config).apply, params),
-        config.rollout_length,
+
+    def policy(observation):
+        outputs = recall.forward(params, observation)
+        return outputs[-1], outputs
+
+    environment, rollout, outputs = two_colors.collect(
+        rollout_key, learner.environment, policy, config.rollout_length
     )
     mean_reward, moments = jnp.mean(rollout.rewards), learner.moments
-    return learner._replace(
+    learner = learner._replace(
         environment=environment,
         rollout=rollout,
         recent_rewards=jnp.append(learner.recent_rewards[1:], mean_reward),
         key=key,
         moments=None if moments is None else _accumulate(moments, mean_reward),
     )
+    return learner, outputs
 
 
 def _no_moments():
@@ -297,9 +301,12 @@ def _accumulate(moments, value):
     return Moments(count, mean, moments.variance + (square - moments.variance) / count)
 
 
-def _loss(config, params, rollout, entropy_weight):
-    """Eq. 4, averaged over the rollout; and the entropy of the policy."""
-    logits = policy_network(config).apply(params.policy, rollout.observations[:-1])
+def _loss(config, params, rollout, outputs, entropy_weight):
+    """Eq. 4, averaged over the rollout; and the entropy of the policy.
+
+    `outputs` are those of the policy's layers, from when it acted with these params.
+    """
+    logits = recall.recalled(params.policy, rollout.observations[:-1], outputs)
     values, advantages, returns_ = _values(config, params.value, rollout)
     entropy = losses.entropy(logits)
     loss = (

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from bmg_sweeps.core import networks, peng_q_lambda
+from bmg_sweeps.core import networks, optimizers, peng_q_lambda, recall
 from bmg_sweeps.environments import two_colors
 from trainers import _two_colors_statistics
 
@@ -108,9 +108,8 @@ def act_and_learn(
 
 def _step(config, epsilon, learner, noise):
     observation = two_colors.observe(learner.environment)
-    q_tm1, pull_back = jax.vjp(
-        lambda params: network(config).apply(params, observation), learner.params
-    )
+    outputs = recall.forward(learner.params, observation)
+    q_tm1 = outputs[-1]
     rate = epsilon(learner.recent_rewards)
     action = jnp.where(noise.explore < rate, noise.action, jnp.argmax(q_tm1))
     environment, outcome = two_colors.step(learner.environment, action, noise.respawn)
@@ -118,7 +117,8 @@ def _step(config, epsilon, learner, noise):
 
     discount = jnp.asarray(config.discount, outcome.reward.dtype)
     error = peng_q_lambda.errors(q_tm1, action, outcome.reward, discount, q_t)
-    (gradient,) = pull_back(jax.nn.one_hot(action, q_tm1.size, dtype=q_tm1.dtype))
+    chosen = jax.nn.one_hot(action, q_tm1.size, dtype=q_tm1.dtype)
+    gradient = recall.gradient(learner.params, observation, outputs, chosen)
     descended, trace = peng_q_lambda.descent(
         learner.trace, gradient, error, discount * config.trace_decay
     )
@@ -157,7 +157,7 @@ def _optimizer(config):
     return optax.chain(
         optax.ema(decay, debias=False),
         optax.scale_by_schedule(lambda count: 1 / (1 - decay ** (count + 1))),
-        optax.adam(
+        optimizers.folded_adam(
             config.learning_rate,
             b1=config.adam_b1,
             b2=config.adam_b2,

@@ -45,6 +45,55 @@ def adam(
     return optax.adam(learning_rate, b1=b1, b2=b2, eps=eps, eps_root=eps_root)
 
 
+def folded_adam(
+    learning_rate: chex.Numeric,
+    *,
+    b1: chex.Numeric,
+    b2: chex.Numeric,
+    eps: chex.Numeric,
+    eps_root: chex.Numeric = 0.0,
+) -> optax.GradientTransformation:
+    """Builds `optax.adam` with its corrections folded into three numbers a step.
+
+        −α m̂ / (√(v̂ + ε̄) + ε) = −α′ m / (√(v + ε̄′) + ε′),  c = 1 − β₂ᵗ,
+        α′ = α √c / (1 − β₁ᵗ),  ε̄′ = c ε̄,  ε′ = √c ε
+
+    One root and one division are left for each number of the parameters, where optax
+    has one and three.
+
+    Source: Kingma and Ba (2015), end of Section 2.
+
+    Args:
+        learning_rate: α, [].
+        b1: β₁, decay of the first moment, [].
+        b2: β₂, decay of the second moment, [].
+        eps: ε, outside the root, [].
+        eps_root: ε̄, inside the root, [].
+
+    Returns:
+        An optax gradient transformation, whose state is that of `optax.adam`.
+
+    Gradient: not for differentiating through; `adam` is.
+    """
+    plain = optax.adam(learning_rate, b1=b1, b2=b2, eps=eps)
+
+    def update(updates, state, params=None):
+        del params
+        moments, *others = state
+        count = moments.count + 1
+        mu = optax.tree.update_moment(updates, moments.mu, b1, 1)
+        nu = optax.tree.update_moment_per_elem_norm(updates, moments.nu, b2, 2)
+        square = 1 - b2**count
+        rate = learning_rate * jnp.sqrt(square) / (1 - b1**count)
+        outside, inside = eps * jnp.sqrt(square), eps_root * square
+        updates = jax.tree.map(
+            lambda m, v: -rate * m / (jnp.sqrt(v + inside) + outside), mu, nu
+        )
+        return updates, (moments._replace(count=count, mu=mu, nu=nu), *others)
+
+    return optax.GradientTransformation(plain.init, update)
+
+
 def rmsprop(
     learning_rate: chex.Numeric, *, decay: chex.Numeric, eps: chex.Numeric
 ) -> optax.GradientTransformation:

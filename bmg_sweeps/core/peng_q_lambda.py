@@ -65,7 +65,10 @@ def descent(
 ) -> tuple[chex.ArrayTree, chex.ArrayTree]:
     """Credits a step's errors, in place of the gradient of a loss.
 
-        −(δ γλ e + δ′ ∇q(s, a)),  e ← γλ e + ∇q(s, a)
+        e ← γλ e + ∇q(s, a),  −(δ e + (δ′ − δ) ∇q(s, a))
+
+    which is −(δ γλ e + δ′ ∇q(s, a)) with the trace before. Written with the one after,
+    no step needs both in memory.
 
     Source: Peng and Williams (1994), Fig. 1, with ∇q in place of a table's entry.
 
@@ -80,8 +83,9 @@ def descent(
 
     Gradient: flows through all inputs; callers take none.
     """
-    faded = jax.tree.map(lambda e: decay * e, trace)
+    trace = jax.tree.map(lambda e, g: decay * e + g, trace, gradient)
+    beside = error.action - error.state
     descended = jax.tree.map(
-        lambda e, g: -(error.state * e + error.action * g), faded, gradient
+        lambda e, g: -(error.state * e + beside * g), trace, gradient
     )
-    return descended, jax.tree.map(jnp.add, faded, gradient)
+    return descended, trace

@@ -109,9 +109,9 @@ def step(state: State, action: jax.Array, uniform: jax.Array) -> tuple[State, Ou
 def collect(
     key: chex.PRNGKey,
     state: State,
-    policy: Callable[[jax.Array], jax.Array],
+    policy: Callable[[jax.Array], tuple[jax.Array, chex.ArrayTree]],
     length: int,
-) -> tuple[State, Rollout]:
+) -> tuple[State, Rollout, chex.ArrayTree]:
     """Acts for a number of steps, a ~ π(· | s).
 
     Source: Flennerhag et al. (2022), Algorithm 1.
@@ -119,11 +119,11 @@ def collect(
     Args:
         key: consumed here.
         state: to go on from.
-        policy: observation [30] ↦ logits [4].
+        policy: observation [30] ↦ logits [4], and what is to be kept of them.
         length: N, environment steps.
 
     Returns:
-        The state after them, and what happened.
+        The state after them, what happened, and what was kept, [N, ...].
 
     Gradient: none; callers stop it at what `policy` holds.
     """
@@ -136,15 +136,17 @@ def collect(
     def act(state: State, noise: tuple[jax.Array, jax.Array]):
         gumbel, uniform = noise
         observation = observe(state)
-        action = jnp.argmax(policy(observation) + gumbel)
+        logits, kept = policy(observation)
+        action = jnp.argmax(logits + gumbel)
         state, outcome = step(state, action, uniform)
-        return state, (observation, action, outcome)
+        return state, (observation, action, outcome, kept)
 
-    state, (observations, actions, outcomes) = jax.lax.scan(
+    state, (observations, actions, outcomes, kept) = jax.lax.scan(
         act, state, (gumbels, uniforms)
     )
     observations = jnp.concatenate([observations, observe(state)[jnp.newaxis]])
-    return state, Rollout(observations, actions, outcomes.reward, outcomes.collected)
+    rollout = Rollout(observations, actions, outcomes.reward, outcomes.collected)
+    return state, rollout, kept
 
 
 def empty_rollout(length: int) -> Rollout:

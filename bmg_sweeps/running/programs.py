@@ -16,6 +16,9 @@ import numpy as np
 from bmg_sweeps.trainer import contract
 
 MAX_MEMORY_SHARE = 0.8  # A pack plans to fill at most this share of a device.
+# XLA's own choice is 256 where a core has more. Q(λ), whose steps update five arrays
+# element by element, takes a sixth less time with it; matrix products take the same.
+_COMPILER_OPTIONS = {"cpu": {"xla_cpu_prefer_vector_width": 512}}
 MAX_PROGRAMS = 4  # Structures whose programs a process keeps; trials come by structure.
 
 
@@ -77,7 +80,9 @@ def _compile(trainer, configs, source) -> Programs:
     state = jax.eval_shape(init, config, key, handed.to_init)
     single = jax.eval_shape(trainer.init, configs[0], jax.random.key(0), handed.to_init)
     train = jax.jit(mapped(trainer.train, (0, 0, None)), donate_argnums=1)
-    train = train.lower(config, state, handed.to_train).compile()
+    train = train.lower(config, state, handed.to_train).compile(
+        compiler_options=_COMPILER_OPTIONS.get(jax.default_backend())
+    )
     act = None
     if isinstance(source, contract.LiveSource):
         step = jax.ShapeDtypeStruct((), jnp.int32)

@@ -194,3 +194,20 @@ def test_meta_gradient_through_clipping_and_rmsprop_is_finite_at_zero():
         return jnp.sum(params)
 
     assert jax.grad(outcome)(2.0) == 0
+
+
+@pytest.mark.parametrize("eps_root", [0.0, 1e-3])
+def test_folded_adam_is_adam(eps_root):
+    """Three steps on other gradients: updates and state are those of optax."""
+    values = {"b1": 0.8, "b2": 0.99, "eps": 1e-2, "eps_root": eps_root}
+    folded, plain = optimizers.folded_adam(0.3, **values), optax.adam(0.3, **values)
+    params = jax.tree.map(jnp.ones_like, GRADIENTS)
+    states = folded.init(params), plain.init(params)
+    for scale in (1.0, -0.1, 2.0):
+        gradients = jax.tree.map(lambda g, s=scale: s * g + 0.01, GRADIENTS)
+        found, ours = folded.update(gradients, states[0], params)
+        expected, theirs = plain.update(gradients, states[1], params)
+        chex.assert_trees_all_close(found, expected, rtol=1e-5)
+        chex.assert_trees_all_close(ours, theirs, rtol=1e-6)
+        chex.assert_trees_all_equal_structs(ours, theirs)
+        states = ours, theirs

@@ -89,9 +89,13 @@ def test_collect_returns_what_step_and_observe_say():
     the 23 that `step` can choose, found here with a uniform inside each one's interval.
     """
     start, length = two_colors.CYCLE_STEPS - 200, 400
-    last, rollout = collect(
-        jax.random.key(0), START._replace(steps=start), lambda _: jnp.zeros(4), length
+    last, rollout, seen = collect(
+        jax.random.key(0),
+        START._replace(steps=start),
+        lambda observation: (jnp.zeros(4), observation),
+        length,
     )
+    np.testing.assert_array_equal(seen, rollout.observations[:-1])
     coordinates = np.argmax(rollout.observations.reshape(-1, 3, 2, 5), axis=-1)
     blue, red, mover = (coordinates @ np.array([5, 1])).T
     chex.assert_trees_all_equal(
@@ -122,7 +126,7 @@ def test_collect_acts_with_the_frequencies_of_the_softmax():
     """Algorithm 1, a ~ π(· | s): χ² of 20,000 actions below 3 + 5 √(2 · 3)."""
     probabilities = np.array([0.1, 0.2, 0.3, 0.4])
     logits = jnp.log(probabilities) + 2.0  # Logits are free up to a constant.
-    _, rollout = collect(jax.random.key(0), START, lambda _: logits, 20_000)
+    _, rollout, _ = collect(jax.random.key(0), START, lambda _: (logits, ()), 20_000)
     counts, expected = np.bincount(rollout.actions, minlength=4), 20_000 * probabilities
     assert np.sum((counts - expected) ** 2 / expected) < 3 + 5 * np.sqrt(6)
 
@@ -133,7 +137,9 @@ def test_collect_acts_on_what_it_sees():
     Its logits are random in the observation, and far above Gumbel noise.
     """
     weights = 1e4 * jax.random.normal(jax.random.key(1), (30, 4))
-    _, rollout = collect(jax.random.key(2), START, lambda seen: seen @ weights, 100)
+    _, rollout, _ = collect(
+        jax.random.key(2), START, lambda seen: (seen @ weights, ()), 100
+    )
     assert len(set(rollout.actions.tolist())) > 1
     np.testing.assert_array_equal(
         rollout.actions, np.argmax(rollout.observations[:-1] @ weights, axis=-1)
@@ -144,7 +150,7 @@ def test_an_empty_rollout_is_shaped_like_a_collected_one():
     """A scan carries the last rollout, so both have the same shapes and types."""
     collected = jax.eval_shape(
         lambda key: two_colors.collect(
-            key, START, lambda _: jnp.zeros(4), small.LENGTH
+            key, START, lambda _: (jnp.zeros(4), ()), small.LENGTH
         )[1],
         jax.random.key(0),
     )
