@@ -33,7 +33,7 @@ def test_json_is_all_that_is_printed(report):
 def test_latex_is_all_that_is_printed(report):
     """One table for each of those that JSON has."""
     text = report("latex")
-    assert text.startswith("% In the preamble: \\usepackage{booktabs}")
+    assert text.startswith("% In the preamble: \\usepackage{array,booktabs,graphicx}")
     count = text.count(r"\begin{table}")
     assert count == len(json.loads(report("json"))["tables"])
 
