@@ -238,6 +238,15 @@ def test_json_has_numbers_where_text_has_words(made):
     assert found["columns"][0] == first
 
 
+def test_json_has_the_tables_of_tasks(storage):
+    """Their counts are numbers that JSON has: A is above 1 on x and y."""
+    made = report.make(toy_tasks.load(toy_tasks.record(storage)))
+    found = json.loads(json.dumps([tables.as_json(table) for table in made]))
+    (summary,) = [table for table in found if table["kind"] == "task_summary"]
+    names = [column["name"] for column in summary["columns"]]
+    assert summary["rows"][0][names.index("above human")] == {"part": 2, "whole": 3}
+
+
 def test_json_has_every_table_with_all_of_its_cells(made):
     """As many rows and columns as the table, and its numbers to the last digit."""
     for table in made:
