@@ -27,8 +27,8 @@ def load(
             of the command line do: `where={"inner_steps": 7}, seeds=range(10, 15)`.
 
     Returns:
-        `runs`, `rows`, `scores`, `best`, `tasks` and `claims`. The `attrs` of each have
-        its units by column, and say of what its numbers are numbers.
+        `runs`, `rows`, `scores`, `best`, `tasks`, `claims` and `decisions`. The `attrs`
+        of each have its units by column, and say of what its numbers are numbers.
 
     Raises:
         UserError: there is no such sweep, scale, field, axis or column.

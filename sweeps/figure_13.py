@@ -10,6 +10,7 @@ from bmg_sweeps import atari_scores
 from bmg_sweeps.sweep import (
     Claim,
     TaskDistribution,
+    TaskProfile,
     TaskSummary,
     arms,
     load_sweep,
@@ -41,6 +42,7 @@ SWEEP = with_methods(
     curves=(
         TaskSummary(title="Median over games", label="normalized score"),
         TaskDistribution(title="All runs", label="normalized score"),
+        TaskProfile(title="Performance profile", label="normalized score"),
     ),
     claims=tuple(
         Claim(

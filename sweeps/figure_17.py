@@ -22,8 +22,9 @@ STACX, BMG = {"update_kind": "stacx"}, {"update_kind": "bmg"}
 HORIZONS = (1, 2, 4, 8)
 WIDTHS = {(16, 32, 32, 16): "1x", (32, 64, 64, 32): "2x", (64, 128, 128, 64): "4x"}
 SHAPE = {
-    "channels": Symbol("width", WIDTHS | {(): "–"}),
-    "feature_size": "features",
+    # MinAtar's network has no channels, and the paper's one has the same features.
+    "channels": Symbol("width", WIDTHS | {(): None}),
+    "feature_size": Symbol("features", {512: None}),
     "inner_steps": "K",
 }
 

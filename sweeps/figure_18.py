@@ -8,6 +8,7 @@ in its text.
 from bmg_sweeps.sweep import (
     Claim,
     TaskCurves,
+    TaskProfile,
     TaskSummary,
     arms,
     load_sweep,
@@ -37,6 +38,7 @@ SWEEP = with_methods(
     title="Atari: what the agent goes on from",
     curves=(
         TaskSummary(title="Median over games", label="normalized score"),
+        TaskProfile(title="Performance profile", label="normalized score"),
         TaskCurves(title="Score", metric="score"),
     ),
     claims=(

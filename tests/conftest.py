@@ -50,12 +50,13 @@ def toy():
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The figures that are drawn, in order, and left open."""
+    """The figures that are drawn, in order, and left open until the test is over."""
     from matplotlib import pyplot
 
-    figures = []
+    figures, close = [], pyplot.close
     monkeypatch.setattr(pyplot, "close", figures.append)
-    return figures
+    yield figures
+    close("all")
 
 
 @pytest.fixture

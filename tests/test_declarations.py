@@ -96,6 +96,14 @@ def test_every_point_of_every_sweep_is_valid(sweep, scale):
         binding.bind(example.trainer, example.gin_text())
 
 
+@pytest.mark.parametrize(("sweep", "scale"), SCALES)
+def test_every_value_in_a_description_says_something(sweep, scale):
+    """None is empty, such as the width of a network that has none."""
+    chosen = choices.choose(sweep, choices.Choice(scale=scale))
+    descriptions = {grid.describe(chosen.sweep, p.values) for p in chosen.points}
+    assert not [one for one in descriptions if re.search(r"=\W*( |$)", one)]
+
+
 @pytest.mark.parametrize("sweep", [of for of, scale in SCALES if scale == "smoke"])
 def test_every_smoke_scale_is_small(sweep):
     """At most four compilations and twelve points: about three minutes."""

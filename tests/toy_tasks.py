@@ -29,6 +29,7 @@ DIFFERENCES = task_display.TaskDifferences(
     title="A and B", label="of a human", more="A", less="B"
 )
 SCORES = task_display.TaskDistribution(title="All", label="of a human")
+PROFILE = task_display.TaskProfile(title="Above", label="of a human")
 CURVES = task_display.TaskCurves(title="Each", metric="score")
 SWEEP = grid.Sweep(
     title="Toy",
@@ -42,7 +43,7 @@ SWEEP = grid.Sweep(
         "B": grid.Method({"kind": "b"}, tuned={}),
     },
     tasks=TASKS,
-    curves=(MEDIANS, DIFFERENCES, SCORES, CURVES),
+    curves=(MEDIANS, DIFFERENCES, SCORES, PROFILE, CURVES),
     claims=(
         display.Claim(text="Means", more="A", less="B", over_tasks="mean"),
         display.Claim(text="Medians", more="A", less="B", over_tasks="median"),

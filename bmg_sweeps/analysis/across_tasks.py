@@ -37,7 +37,7 @@ class OnTasks:
 
     def means(self) -> dict[Any, float]:
         """Averages the normalized scores of each task over seeds."""
-        return dict(zip(self.tasks, self.normalized.mean(axis=0), strict=True))
+        return dict(zip(self.tasks, self.normalized.mean(axis=0).tolist(), strict=True))
 
 
 def tasks_of(results: Results) -> tuple[Any, ...]:

@@ -103,9 +103,10 @@ def decide(storage: files.Storage, chosen: Chosen, plan: Plan) -> Decision:
         What the looks say.
     """
     by_seed = planned.by_seed(plan, chosen)
-    points = tuple(p for one in by_seed for some in one.values() for p in some)
     choice = dataclasses.replace(chosen.choice, seeds=plan.seeds, where={})
-    fresh = dataclasses.replace(chosen, points=points, stop=plan.stop, choice=choice)
+    fresh = dataclasses.replace(
+        chosen, points=planned.points(by_seed), stop=plan.stop, choice=choice
+    )
     trained = {one.point.id: one for one in readings.load(storage, fresh)}
     tests: Mapping[str, store.Rows] = {}
     if chosen.sweep.select.test:

@@ -136,6 +136,11 @@ def by_seed(plan: Plan, chosen: Chosen) -> list[dict[int, tuple[Point, ...]]]:
     ]
 
 
+def points(by_seed: Sequence[Mapping[int, tuple[Point, ...]]]) -> tuple[Point, ...]:
+    """Returns all points that the function `by_seed` has made."""
+    return tuple(p for one in by_seed for some in one.values() for p in some)
+
+
 def _open(before: Results) -> dict[str, claims.Decided]:
     """Returns the claims, by id, that are open and that seeds can decide."""
     decided = {one.claim: one for one in claims.decide(before)}

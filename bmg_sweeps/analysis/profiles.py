@@ -9,7 +9,7 @@ Method for Evaluating Hyperparameter Sensitivity in Reinforcement Learning".
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -49,7 +49,8 @@ def optimality_gap(scores: np.ndarray, target: float = 1.0) -> Interval | float:
     Returns:
         The gap and its 95 % stratified bootstrap interval; without one where N is 1.
     """
-    return _estimated(scores, np.minimum(scores, target), lambda mean: target - mean)
+    parts = np.minimum(scores, target)[..., np.newaxis]
+    return _estimated(parts, lambda mean: target - mean)[0]
 
 
 def profile(scores: np.ndarray, thresholds: Sequence[float]) -> list[Interval | float]:
@@ -65,7 +66,8 @@ def profile(scores: np.ndarray, thresholds: Sequence[float]) -> list[Interval | 
         For each the share and its 95 % stratified bootstrap interval, at this threshold
         alone; without one where N is 1.
     """
-    return [_estimated(scores, scores > t, lambda mean: mean) for t in thresholds]
+    above = scores[..., np.newaxis] > np.array(thresholds)
+    return _estimated(above, lambda mean: mean)
 
 
 def sensitivity(scores: np.ndarray) -> Sensitivity:
@@ -125,13 +127,21 @@ def of_configurations(results: Results) -> dict[str, np.ndarray]:
     return {method: np.stack(numbers) for method, numbers in several.items()}
 
 
-def _estimated(scores, parts: np.ndarray, of_mean) -> Interval | float:
-    """Computes a function of the mean of parts, which runs are resampled with."""
-    estimate = float(of_mean(parts.mean()))
-    if len(scores) < 2:
-        return estimate
+def _estimated(
+    parts: np.ndarray, of_mean: Callable[[np.ndarray], np.ndarray]
+) -> list[Interval | float]:
+    """Computes a function of the means of parts [N, M, T], over runs and tasks.
+
+    A resample of runs within each task is how often it has each of them, so the means
+    of all resamples are one product of matrices.
+    """
+    number, tasks, _ = parts.shape
+    found = of_mean(parts.mean((0, 1))).tolist()
+    if number < 2:
+        return found
     generator = np.random.default_rng(_SEED)
-    places = generator.integers(len(parts), size=(_RESAMPLES, *parts.shape))
-    drawn = np.take_along_axis(parts[np.newaxis], places, axis=1)
-    low, high = np.percentile(of_mean(drawn.mean((1, 2))), _PERCENTILES)
-    return Interval(estimate, float(low), float(high))
+    places = generator.integers(number, size=(_RESAMPLES, number, tasks))
+    times = np.stack([(places == run).sum(1) for run in range(number)], axis=1)
+    means = np.tensordot(times.astype(float), parts.astype(float), 2) / (number * tasks)
+    lows, highs = np.percentile(of_mean(means), _PERCENTILES, axis=0).tolist()
+    return [Interval(*three) for three in zip(found, lows, highs, strict=True)]

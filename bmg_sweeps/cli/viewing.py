@@ -221,15 +221,16 @@ def report_(
     more += _backtest(storage, loaded, backtest) if backtest else []
     from bmg_sweeps.reporting import report
 
+    asked = _asked(fresh, backtest)
     if form == "html":
-        answers.say(f"Report: {_write_html(storage, target, loaded, more)}")
+        answers.say(f"Report: {_write_html(storage, target, loaded, more, asked)}")
         return
     names = _draw(target, loaded)  # First: what reads the tables may end before them.
     if form == "csv":
         print(report.comma_separated(loaded), end="")
     else:
         command = privacy.scrubbed(answers.command(storage, "report", chosen))
-        command += f" --fresh {','.join(map(str, fresh))}" if fresh else ""
+        command = " ".join((command, *asked))
         stored = privacy.scrubbed(storage.uri)
         about = {"storage": stored, "sweep": chosen.name}
         about |= {"scale": chosen.choice.scale, "stop": chosen.stop}
@@ -237,6 +238,16 @@ def report_(
         answers.print_tables(made, form, about)
     for name in names if form == "text" else ():
         answers.say(f"Curves: {_in_reports(target, name)}")
+
+
+def _asked(fresh: Sequence[int], rungs: selection.Rungs | None) -> list[str]:
+    """Writes the options that ask a report for more tables, as they can be typed."""
+    words = ["--fresh", ",".join(map(str, fresh))] if fresh else []
+    if rungs is not None:
+        amounts = ",".join(map(formatting.amount, rungs.amounts))
+        words += ["--backtest", f"{rungs.axis}={amounts}"]
+        words += ["--keep-one-in", str(rungs.keep_one_in)]
+    return words
 
 
 def _by_fresh(
@@ -341,12 +352,13 @@ def _write_html(
     target: files.Storage,
     loaded: results.Results,
     more: Sequence[Any],
+    asked: Sequence[str] = (),
 ) -> str:
     """Writes the page of a sweep of a storage; returns where it is."""
     from bmg_sweeps.reporting import page
 
     name = f"{_report_name(loaded.chosen)}.html"
-    data = page.page(loaded, privacy.scrubbed(storage.uri), more).encode()
+    data = page.page(loaded, privacy.scrubbed(storage.uri), more, asked).encode()
     target.replace(data, "reports", name)
     return _in_reports(target, name)
 

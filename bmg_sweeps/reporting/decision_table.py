@@ -28,10 +28,18 @@ def make(storage: files.Storage, chosen: Chosen) -> list[Table]:
     Returns:
         One of each plan that there is; an empty one that says why a plan is not read.
     """
+    found = read(storage, chosen)
+    if isinstance(found, str):
+        return [Table(Key(Kind.DECISION), _TITLE, _COLUMNS, (), (found,))]
+    return [table(one) for one in found]
+
+
+def read(storage: files.Storage, chosen: Chosen) -> list[Decision] | str:
+    """Reads what the seeds of a sweep's plans say; or says why a plan is not read."""
     try:
-        return [table(one) for one in deciding.load(storage, chosen)]
+        return deciding.load(storage, chosen)
     except errors.UserError as error:
-        return [Table(Key(Kind.DECISION), _TITLE, _COLUMNS, (), (str(error),))]
+        return str(error)
 
 
 def table(decision: Decision) -> Table:
@@ -45,12 +53,17 @@ def table(decision: Decision) -> Table:
 
 def verdict(plan: plans.Plan, one: Outcome) -> str:
     """Writes a verdict, and why there is no other yet."""
+    why = reason(plan, one)
+    return f"{one.verdict}: {why}" if why else str(one.verdict)
+
+
+def reason(plan: plans.Plan, one: Outcome) -> str:
+    """Says why a claim is not decided yet; "" where it is."""
     if one.lacking:
         looks = [number for number in plan.looks if number > one.seeds]
-        return f"{one.verdict}: the look at {looks[0]} seeds lacks runs"
+        return f"the look at {looks[0]} seeds lacks runs"
     is_over = not one.verdict.is_decided and one.seeds == plan.looks[-1]
-    reason = one.reason or (is_over and "all looks were made")
-    return f"{one.verdict}: {reason}" if reason else str(one.verdict)
+    return one.reason or ("all looks were made" if is_over else "")
 
 
 def described(plan: plans.Plan) -> str:

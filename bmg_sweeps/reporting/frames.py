@@ -7,6 +7,7 @@ numbers are numbers. Only `bmg_sweeps.load` needs this module, which imports pan
 
 import dataclasses
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ import pandas as pd
 
 from bmg_sweeps import errors
 from bmg_sweeps.analysis import claims, intervals, readings, results
+from bmg_sweeps.analysis.deciding import Decision
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import report, task_lines
+from bmg_sweeps.reporting import decision_table, report, task_lines
 from bmg_sweeps.sweep import choices, display, grid
 
 _KINDS = ("training", "validation", "test")  # Of rows.
@@ -25,14 +27,16 @@ _NOTED = ("threads", "pack_width", "compile_seconds", "evaluation_seconds")
 _TIMES = ("began", "ended")
 _CLAIMS = ("claim", "verdict", "reason", "difference", "low", "high")
 _PLAIN = ("plain_verdict", "plain_difference", "plain_low", "plain_high")
+_DECISIONS = ("claim", "verdict", "reason", "seeds", "difference", "low", "high")
 _SIDES = ("more", "less")
 _OF_SIDE = ("", "_mean", "_deviation", "_held_out")
+_OF_FRESH = _OF_SIDE[:-1]  # Nothing is held out, as these seeds have chosen nothing.
 _NO_PLAIN = (None,) * len(_PLAIN)
 _UNITS = {"_seconds": "s", "_gib": "GiB"}  # By the end of a column's name.
 # Columns of a few words; and those of text, also where nothing stands in them.
 _WORDS = ("method", "status", "axis", "table", "verdict", "plain_verdict")
 _TEXTS = ("point", "configuration", "problem", "revision", "code", "device", "claim")
-_TEXTS += ("reason", *_SIDES, "published_configuration")
+_TEXTS += ("reason", "plan", *_SIDES, "published_configuration")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,7 @@ class Frames:
     best: pd.DataFrame  # The rows of `scores` that are a method's best there.
     tasks: pd.DataFrame  # One row a task of a row of `scores`, of a sweep with tasks.
     claims: pd.DataFrame  # One row a claim.
+    decisions: pd.DataFrame  # One row a claim of a plan of fresh seeds.
 
 
 def load(
@@ -60,11 +65,16 @@ def load(
 
     Returns:
         The frames. `scores` and `tasks` have the numbers of `report --format csv`.
+        Where a plan cannot be read, `decisions` is empty, and its `attrs["problem"]`
+        and a warning say why.
 
     Raises:
         UserError: no test has a column of that name.
     """
     found = results.load(storage, chosen)
+    decided = decision_table.read(storage, chosen)
+    problem = decided if isinstance(decided, str) else None
+    decisions = [] if isinstance(decided, str) else decided
     scores, of_tasks = _scores(found)
     frames = {
         "runs": _runs(found),
@@ -73,12 +83,17 @@ def load(
         "best": scores[scores["is_best"]].drop(columns="is_best"),
         "tasks": of_tasks,
         "claims": _claims(found),
+        "decisions": _decisions(decisions),
     }
     about = {"sweep": chosen.name, "scale": chosen.choice.scale}
     about["about"] = report.context(found)
     made = {name: frame.reset_index(drop=True) for name, frame in frames.items()}
     for frame in made.values():
         frame.attrs.update(about, units=_units(frame, chosen))
+    own = [f"{d.plan.name}: {decision_table.described(d.plan)}" for d in decisions]
+    made["decisions"].attrs.update(about="; ".join(own), problem=problem)
+    if problem:
+        warnings.warn(problem, stacklevel=3)
     return Frames(**made)
 
 
@@ -184,6 +199,25 @@ def _claims(found: Results) -> pd.DataFrame:
         lines.append(line)
     sides = [f"{side}{end}" for side in _SIDES for end in _OF_SIDE]
     return _frame([*_CLAIMS, *_PLAIN, *sides], lines)
+
+
+def _decisions(found: Sequence[Decision]) -> pd.DataFrame:
+    lines = []
+    for decision in found:
+        plan, sweep = decision.plan, decision.chosen.sweep
+        for one in decision.outcomes:
+            why = decision_table.reason(plan, one) or None
+            line = [one.claim.text, str(one.verdict), why, one.seeds]
+            line += [*_cells(one.difference), plan.level]
+            for side in (one.more, one.less):
+                if side is None:
+                    line += (None,) * len(_OF_FRESH)
+                    continue
+                name = grid.name(sweep, side.configuration.values)
+                line += (name, *dataclasses.astuple(side.estimate))
+            lines.append([*line, plan.name])
+    sides = [f"{side}{end}" for side in _SIDES for end in _OF_FRESH]
+    return _frame([*_DECISIONS, "level", *sides, "plan"], lines)
 
 
 def _cells(difference: intervals.Interval | float | None) -> tuple[float | None, ...]:

@@ -48,13 +48,19 @@ _SCALES = {
 }
 
 
-def page(results: Results, storage: str, more: Sequence[Table] = ()) -> str:
+def page(
+    results: Results,
+    storage: str,
+    more: Sequence[Table] = (),
+    asked: Sequence[str] = (),
+) -> str:
     """Writes the page of a sweep.
 
     Args:
         results: of the sweep.
         storage: where the records are, as a command line says it.
         more: tables that were asked for; those of no axis stand below the last one's.
+        asked: the words of a command line that ask for them.
 
     Returns:
         HTML that needs no other file.
@@ -91,7 +97,7 @@ def page(results: Results, storage: str, more: Sequence[Table] = ()) -> str:
         axes=axes,
         points=[_view(t) for t in _points_tables(results, statuses)],
         provenance=[_view(t) for t in (provenance, _versions_table(trained))],
-        commands=_commands(results, statuses, storage),
+        commands=_commands(results, statuses, storage, asked),
     )
 
 
@@ -334,7 +340,10 @@ def scale_warnings(chosen: Chosen) -> list[str]:
 
 
 def _commands(
-    results: Results, statuses: Mapping[str, str], storage: str
+    results: Results,
+    statuses: Mapping[str, str],
+    storage: str,
+    asked: Sequence[str] = (),
 ) -> list[tuple[str, list[str]]]:
     """What to type for each of the page's parts, to the letter."""
     chosen, stored = results.chosen, ["--storage", storage]
@@ -346,7 +355,7 @@ def _commands(
 
     written = [
         ("Train what is missing", [command("launch")]),
-        ("Write this page again", [command("report", "--format", "html")]),
+        ("Write this page again", [command("report", "--format", "html", *asked)]),
         ("See where the points stand", [command("status")]),
     ]
     budgets = [

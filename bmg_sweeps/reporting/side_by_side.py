@@ -154,7 +154,9 @@ def _our_cells(
         return [None] * (number + len(_apart_columns(results, axis)))
     values = score.configuration.values
     cells: list[Cell] = [
-        tables.value(symbol.labels.get(values[field], values[field]))
+        None
+        if symbol.is_silent(values[field])
+        else tables.value(symbol.labels.get(values[field], values[field]))
         for field, symbol in method.symbols.items()
     ]
     tests = [score.test] if rule.test else []

@@ -1,12 +1,13 @@
-"""What figures of tasks show: curves of each, statistics over them, differences."""
+"""What figures of tasks show: curves of each, statistics over them, profiles."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bmg_sweeps.analysis import across_tasks, intervals, selection
+from bmg_sweeps.analysis import across_tasks, intervals, profiles, selection
 from bmg_sweeps.analysis.across_tasks import OnTasks
+from bmg_sweeps.analysis.intervals import Interval
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import curves, published
 from bmg_sweeps.reporting.curves import Attained, Line
@@ -173,6 +174,40 @@ def distribution(
             runs.setdefault(task, []).extend(column)
     scale = {task: (np.mean(x), np.std(x) or 1.0) for task, x in runs.items()}
     return {one.method: _standardized(one, scale).ravel() for one in shown}
+
+
+class Profile(NamedTuple):
+    """What share of a method's runs has more than each score, as steps."""
+
+    method: str
+    thresholds: np.ndarray  # τ, at which a step begins.
+    shares: list[float]
+    edges: tuple[list[float], list[float]] | None  # The 95 % band; None of one seed.
+
+
+def profile(results: Results, panel: task_display.TaskProfile) -> list[Profile]:
+    """Says what share of all runs on all tasks has more than each score.
+
+    Args:
+        results: of the sweep.
+        panel: says which methods.
+
+    Returns:
+        One for each method. Its steps begin at its own scores, so none is left out, and
+        all reach from 0, or the lowest score that is shown, to the highest.
+    """
+    shown = _shown(results, panel)
+    every = np.concatenate([[0.0], *(one.normalized.ravel() for one in shown)])
+    made = []
+    for one in shown:
+        own = [every.min(), *one.normalized.ravel(), every.max()]
+        thresholds = np.unique(own)
+        found = profiles.profile(one.normalized, thresholds.tolist())
+        bands = [each for each in found if isinstance(each, Interval)]
+        shares = [each.estimate for each in bands] or found
+        edges = [each.low for each in bands], [each.high for each in bands]
+        made.append(Profile(one.method, thresholds, shares, edges if bands else None))
+    return made
 
 
 def _standardized(one: OnTasks, scale: Mapping[Any, tuple[Any, Any]]) -> np.ndarray:

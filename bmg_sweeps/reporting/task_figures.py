@@ -39,8 +39,10 @@ def draw(results: Results, panel: task_display.Figure, form: str) -> bytes:
             figure = _curves(results, panel, title)
         elif isinstance(panel, task_display.TaskDifferences):
             figure = _differences(results, panel, title)
-        else:
+        elif isinstance(panel, task_display.TaskDistribution):
             figure = _distribution(results, panel, title)
+        else:
+            figure = _profile(results, panel, title)
         buffer = io.BytesIO()
         metadata = {"Date": None} if form == "svg" else {}
         figure.savefig(
@@ -151,13 +153,48 @@ def _distribution(
         for box, method in zip(boxes["boxes"], found, strict=True):
             box.set(facecolor=styles[method]["color"], alpha=0.7)
         axes.set_xticks(range(1, len(found) + 1), list(found), fontsize=8)
-        low, high = axes.get_ylim()
-        if not panel.is_standardized and max(-low, high) > 10 * _LINEAR:
+        if not panel.is_standardized and _is_wide(axes.get_ylim()):
             axes.set_yscale("symlog", linthresh=_LINEAR)
             axes.autoscale(axis="y")
     figures.set_ticks(axes.yaxis)
     axes.set_ylabel(panel.label, fontsize=9)
     axes.grid(axis="y", alpha=0.3)
+    axes.set_title(title, fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+def _is_wide(limits: tuple[float, float]) -> bool:
+    """Whether scores are so large that the small ones need a scale of their own."""
+    return max(map(abs, limits)) > 10 * _LINEAR
+
+
+def _profile(results: Results, panel: task_display.TaskProfile, title: str) -> Any:
+    """Draws the share of each method's runs above every score, with its 95 % band."""
+    found, styles = task_curves.profile(results, panel), figures.styles(results)
+    figure, axes = pyplot.subplots(figsize=(7.0, 4.5))
+    for one in found:
+        style = styles[one.method]
+        axes.step(one.thresholds, one.shares, **style, where="post", label=one.method)
+        if one.edges is not None:
+            axes.fill_between(
+                one.thresholds, *one.edges, step="post", color=style["color"],
+                alpha=0.12, linewidth=0,
+            )  # fmt: skip
+    if found:
+        note = "bands: 95 %" if any(one.edges for one in found) else None
+        axes.legend(title=note, fontsize=8, title_fontsize=8, frameon=False)
+        axes.margins(x=0.01)
+        if _is_wide(axes.get_xlim()):
+            axes.set_xscale("symlog", linthresh=_LINEAR)
+            axes.autoscale(axis="x")
+    for one_axis in (axes.xaxis, axes.yaxis):
+        figures.set_ticks(one_axis)
+    seed, task = results.sweep.select.over
+    axes.set_xlabel(f"τ: {panel.label}", fontsize=9)
+    axes.set_ylabel(f"share of all {seed}s of all {task}s above τ", fontsize=9)
+    axes.set_ylim(-0.02, 1.02)
+    axes.grid(alpha=0.3)
     axes.set_title(title, fontsize=10)
     figure.tight_layout()
     return figure

@@ -34,6 +34,7 @@ from bmg_sweeps.sweep.task_display import (
     TaskCurves,
     TaskDifferences,
     TaskDistribution,
+    TaskProfile,
     Tasks,
     TaskSummary,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "TaskCurves",
     "TaskDifferences",
     "TaskDistribution",
+    "TaskProfile",
     "TaskSummary",
     "Tasks",
     "arm",

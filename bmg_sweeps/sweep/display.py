@@ -153,7 +153,8 @@ class Symbol:
     """
 
     text: str
-    labels: Mapping[Any, str] = dataclasses.field(default_factory=dict)  # By value.
+    # By value; None where the field says nothing, and a description leaves it out.
+    labels: Mapping[Any, str | None] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no text."""
@@ -162,11 +163,17 @@ class Symbol:
             isinstance(self.labels, Mapping), "labels", self.labels, _LABELS
         )
         for value, label in self.labels.items():
-            validation.text(f"labels[{value!r}]", label)
+            if label is not None:
+                validation.text(f"labels[{value!r}]", label)
 
     def shown(self, value: Any) -> str:
         """Writes a value: its label, or else itself."""
-        return self.labels.get(value, formatting.short(value))
+        label = self.labels.get(value)
+        return formatting.short(value) if label is None else label
+
+    def is_silent(self, value: Any) -> bool:
+        """Whether the field says nothing at a value."""
+        return value in self.labels and self.labels[value] is None
 
 
 def symbols_of(fields: Mapping[str, str | Symbol]) -> dict[str, Symbol]:

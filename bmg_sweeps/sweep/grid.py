@@ -351,7 +351,11 @@ def describe(sweep: Sweep, values: Values) -> str:
     """
     method = sweep.methods.get(method_of(sweep, values))
     symbols = method.symbols if method else display.symbols_of({f: f for f in values})
-    return " ".join(f"{s.text}={s.shown(values[f])}" for f, s in symbols.items())
+    return " ".join(
+        f"{s.text}={s.shown(values[f])}"
+        for f, s in symbols.items()
+        if not s.is_silent(values[f])
+    )
 
 
 def name(sweep: Sweep, values: Values) -> str:

@@ -95,8 +95,23 @@ class TaskDistribution:
         validation.require(is_bool, "is_standardized", self.is_standardized, form)
 
 
-Panel = TaskCurves | TaskSummary | TaskDifferences | TaskDistribution
-Figure = TaskCurves | TaskDifferences | TaskDistribution  # Each is an image of its own.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskProfile:
+    """A figure of lines, one a method: the share of all runs above each score τ."""
+
+    title: str
+    label: str  # What τ is: the scale of normalized scores.
+    methods: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for names that are no text."""
+        _check_texts(self, "title", "label")
+        _check_methods(self.methods)
+
+
+# Each is an image of its own.
+Figure = TaskCurves | TaskDifferences | TaskDistribution | TaskProfile
+Panel = Figure | TaskSummary
 
 
 def methods_of(panel: Panel) -> tuple[str, ...]:

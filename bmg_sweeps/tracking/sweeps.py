@@ -2,7 +2,8 @@
 
 Its tables are those of the report, named by what they show: "tables/best_env_steps",
 "tables/by_value_env_steps_inner_steps", "tables/claims", "tables/left_out" and so on,
-with the axis of the budgets and the field where there is a table for each.
+with the axis of the budgets and the field where there is a table for each. What a plan
+of fresh seeds decides is "tables/decision_…", with the plan's name.
 """
 
 import dataclasses
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bmg_sweeps import errors, formatting
-from bmg_sweeps.analysis import results, selection, tuning_curves
+from bmg_sweeps import errors, formatting, privacy
+from bmg_sweeps.analysis import planned, results, selection, tuning_curves
 from bmg_sweeps.analysis.selection import Selection
-from bmg_sweeps.records import files, store
-from bmg_sweeps.reporting import expected_best, report, tables
+from bmg_sweeps.records import files, plans, store
+from bmg_sweeps.reporting import decision_table, expected_best, report, tables
 from bmg_sweeps.sweep.choices import Chosen
 from bmg_sweeps.tracking import memory, points, runs
 from bmg_sweeps.tracking.runs import Content, Run
@@ -64,7 +65,10 @@ def describe(
         is_running="running" in statuses,
         is_failed=False,
         digest=memory.digest(
-            [[_shown(r) for r in own], counts, config, notes, names(chosen).tables]
+            [
+                *([_shown(r) for r in own], counts, config, notes),
+                *(names(chosen).tables, _planned(storage, chosen)),
+            ]
         ),
         remembered=known,
         load=functools.partial(_load, storage, chosen, counts),
@@ -116,6 +120,24 @@ def _shown(record: store.Record) -> list[Any]:
     return [record.id, hashes, record.progress, failure, record.damage]
 
 
+def _planned(storage: files.Storage, chosen: Chosen) -> list[Any]:
+    """Returns what the run shows of plans of fresh seeds, and of their runs."""
+    try:
+        found = [
+            (plan, planned.points(planned.by_seed(plan, chosen)))
+            for plan in planned.find(storage, chosen)
+        ]
+    except errors.UserError as error:
+        return [str(error)]
+    records = store.scan(
+        storage, [(p.trainer, p.id) for _, made in found for p in made]
+    )
+    return [
+        [plans.dump(plan).decode(), [_shown(records[p.id]) for p in made]]
+        for plan, made in found
+    ]
+
+
 def _declaration(chosen: Chosen, budgets: Mapping[str, Sequence[float]]) -> dict:
     """Writes what the sweep's file says, as the run's config."""
     sweep, rule = chosen.sweep, chosen.sweep.select
@@ -153,11 +175,16 @@ def _load(storage, chosen: Chosen, counts: Mapping[str, int]) -> Content:
     rows = {selected.axis: _best(selected) for selected in selections if selected.best}
     summary = {k: column[-1] for table in rows.values() for k, column in table.items()}
     summary |= {f"refused/{s.axis}": s.refused for s in selections if s.refused}
+    decided = decision_table.read(storage, chosen)
+    if isinstance(decided, str):
+        summary["refused/plans"] = privacy.scrubbed(decided)
+        decided = []
+    made = [*report.make(loaded), *map(decision_table.table, decided)]
     return Content(
         rows=rows
         | {_expected(p.over): _drawn(p) for p in expected_best.panels(loaded)},
         summary=summary | dict(counts),
-        tables={_name_of(table.key): table for table in report.make(loaded)},
+        tables={_name_of(table.key): table for table in made},
         artifact=f"best-{runs.name_of(points.stem(chosen))}-{chosen.choice.scale}",
         files=_configurations(loaded),
     )

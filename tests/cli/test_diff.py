@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from bmg_sweeps import __main__
+from bmg_sweeps import __main__, paths
 from bmg_sweeps.records import attempts, store
 from bmg_sweeps.sweep import choices
 
@@ -258,3 +258,13 @@ def test_a_damaged_record_is_named(diff, storage, points):
     status, _, errors = diff(one.id, other.id)
     assert status == 2
     assert f"point {one.id}: damaged record (rows-" in errors
+
+
+def test_the_sweeps_that_the_docs_compare_have_a_method_in_common():
+    """At the scale that stands there, or there would be nothing to compare."""
+    text = (paths.ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
+    found = re.findall(r"bmg diff (figure\w+) (figure\w+) --scale (\w+)", text)
+    assert found
+    for *names, scale in found:
+        both = [choices.choose(n, choices.Choice(scale=scale)).methods for n in names]
+        assert set(both[0]) & set(both[1]), names

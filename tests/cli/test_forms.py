@@ -33,7 +33,7 @@ def test_json_is_all_that_is_printed(report):
 def test_latex_is_all_that_is_printed(report):
     """One table for each of those that JSON has."""
     text = report("latex")
-    assert text.startswith("% In the preamble: \\usepackage{booktabs}")
+    assert text.startswith("% In the preamble: \\usepackage{array,booktabs,graphicx}")
     count = text.count(r"\begin{table}")
     assert count == len(json.loads(report("json"))["tables"])
 
@@ -58,3 +58,22 @@ def test_a_backtest_is_a_table_more_in_every_form(report, form, tmp_path):
         [],
     )
     assert table["notes"][-1] == "Without a choice there: fixed, BMG."
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_the_command_in_a_report_asks_for_the_same(report, form, tmp_path, monkeypatch):
+    """Also for a backtest, as it is typed; a third is kept where nothing is said."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(*words):
+        out = report(form, *words)
+        pages = tmp_path.glob("runs/reports/*.html")
+        out += "".join(path.read_text("utf-8") for path in pages)
+        return next(x for x in out.splitlines() if "bmg_sweeps report figure_2" in x)
+
+    amounts = "--backtest env_steps=100_000,1_000_000 --keep-one-in"
+    assert "--backtest" not in command()
+    assert f"{amounts} 3" in command("--backtest", "env_steps=1e5,1e6")
+    assert f"{amounts} 4" in command(
+        "--backtest", "env_steps=1e5,1e6", "--keep-one-in", "4"
+    )

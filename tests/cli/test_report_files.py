@@ -15,7 +15,8 @@ def test_figures_of_tasks_are_files_of_their_own(storage):
         "toy-mine.png",
         "toy-mine-1-task-differences.png",
         "toy-mine-2-task-distribution.png",
-        "toy-mine-3-task-curves.png",
+        "toy-mine-3-task-profile.png",
+        "toy-mine-4-task-curves.png",
     ]
     assert viewing._draw(storage, loaded) == expected
     for name in expected:

@@ -5,18 +5,22 @@ Runs are made up: a run's reward is drawn from its method and seed. Nothing is t
 
 import json
 import pathlib
+import re
 
 import msgspec
 import numpy as np
 import pytest
+import tracked
 from scipy import stats
 
-from bmg_sweeps import __main__
+import bmg_sweeps
+from bmg_sweeps import __main__, tracking
 from bmg_sweeps.analysis import claims, deciding, planned, sequential
 from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.launching import checking, revision, trials
 from bmg_sweeps.records import attempts, files, manifests, plans, store
 from bmg_sweeps.sweep import choices
+from bmg_sweeps.tracking import points, sweeps
 
 SWEEP = """
 from bmg_sweeps.sweep import Claim, Method, Quantity, Scale, Select, Sweep, Tasks, arm
@@ -483,12 +487,138 @@ def test_a_report_shows_the_decision(house):
     assert "Claims by fresh seeds" in next(pages).read_text()
 
 
+def damage(house):
+    """Changes what the only plan says; returns the line that tells it."""
+    (path,) = house.plans()
+    path.write_text(path.read_text().replace('"level": 0.0', '"level": 0.00'))
+    return f"plan .plans/{path.name}: not the content that was written"
+
+
+def test_frames_have_the_decisions(house):
+    """One row for each claim of a plan, of these seeds alone; nothing is held out."""
+    house.write(CLAIM, VAIN)
+    house.effect = 9.0
+    house.rerun("--by", "5", "--at-most", "10")
+    made = bmg_sweeps.load(str(house.path), storage=house.storage.uri).decisions
+    (plan,) = planned.find(house.storage, house.chosen())
+    first, second = made.to_dict("records")
+    (one, other) = house.outcomes()
+    assert (first["claim"], first["verdict"]) == ("BMG earns more", "supported")
+    assert (first["seeds"], second["seeds"]) == (5, 10)
+    assert tuple(first[n] for n in ("difference", "low", "high")) == one.difference
+    assert (first["more"], first["less"]) == ("BMG K=3", "MG K=7")
+    for side in ("more", "less"):
+        estimate = getattr(one, side).estimate
+        assert first[f"{side}_mean"] == estimate.mean
+        assert first[f"{side}_deviation"] == estimate.deviation
+    assert first["level"] == plan.level == sequential.level(2, 0.05 / 2)
+    assert first["plan"] == second["plan"] == plan.name
+    assert (second["verdict"], second["reason"]) == ("open", "no spread between seeds")
+    assert second["difference"] == other.difference == 0
+    assert made.loc[1, ["low", "high"]].isna().all()
+    assert made["reason"].isna().tolist() == [True, False]
+    types = made.dtypes.astype(str)
+    assert (types["verdict"], types["seeds"]) == ("category", "int64")
+    assert "2 claims, seeds 6–15, looked at after 5 and 10" in made.attrs["about"]
+
+
+def test_frames_say_what_a_look_lacks(house):
+    house.special["bmg", 7] = FAILED
+    house.rerun("--by", "5", "--at-most", "10")
+    made = bmg_sweeps.load(str(house.path), storage=house.storage.uri).decisions
+    (one,) = made.to_dict("records")
+    assert (one["verdict"], one["seeds"]) == ("open", 0)
+    assert one["reason"] == "the look at 5 seeds lacks runs"
+    assert made[["difference", "more_mean"]].isna().all(axis=None)
+
+
+def test_frames_of_a_damaged_plan_say_so(house):
+    """The other frames are there, and a warning says why this one has no row."""
+    house.rerun("--by", "2", "--at-most", "2")
+    line = damage(house)
+    with pytest.warns(UserWarning, match=re.escape(line)) as warned:
+        made = bmg_sweeps.load(str(house.path), storage=house.storage.uri)
+    assert len(warned) == 1
+    assert pathlib.Path(warned[0].filename) == pathlib.Path(__file__)
+    assert len(made.decisions) == 0
+    assert made.decisions.attrs["problem"].startswith(line)
+    assert len(made.claims) == 1
+
+
+@pytest.fixture
+def exported(house, tmp_path, monkeypatch):
+    """Exports the sweep's run offline, and gives what it has."""
+    tracked.plant(tmp_path, monkeypatch)
+
+    def exported_():
+        chosen = house.chosen()
+        line = tracking.export(house.storage, [chosen], "offline").line
+        assert "not exported" not in line
+        run_id = sweeps.run_id(house.storage, chosen)
+        return tracked.summary(tracked.inspect(house.storage, run_id))
+
+    return exported_
+
+
+def digest(house):
+    """That of the sweep's W&B run."""
+    chosen = house.chosen()
+    records = points.read(house.storage, [chosen])
+    return sweeps.describe(house.storage, chosen, records).digest
+
+
+def test_the_wandb_run_has_a_table_of_each_plan(house, exported):
+    """Named for it, with numbers where the report has numbers."""
+    assert not [key for key in exported() if "decision" in key]
+    house.effect = 9.0
+    house.rerun("--by", "5", "--at-most", "10")
+    summary = exported()
+    (plan,) = planned.find(house.storage, house.chosen())
+    key = f"tables/decision_{plan.name.replace('.', '_')}"
+    path = summary[f"{key}.path"]
+    (file,) = pathlib.Path(house.storage.root, "wandb").glob(f"*/files/{path}")
+    table = json.loads(file.read_text())
+    ((one,), (row,)) = house.outcomes(), table["data"]
+    cells = dict(zip(table["columns"], row, strict=True))
+    assert (cells["claim"], cells["seeds"]) == ("BMG earns more", 5)
+    assert cells["by fresh seeds"] == "supported"
+    assert cells["difference low"] == one.difference.low
+
+
+def test_the_wandb_run_is_another_when_a_plan_or_its_runs_are(house):
+    """And the same as long as nothing has changed."""
+    found = [digest(house)]
+    house.left = 0
+    with pytest.raises(Killed):
+        house.rerun("--by", "2", "--at-most", "2")
+    found.append(digest(house))
+    house.left = 1
+    with pytest.raises(Killed):
+        house.rerun()
+    found.append(digest(house))
+    house.left = np.inf
+    house.rerun()
+    found.append(digest(house))
+    assert digest(house) == found[-1]
+    damage(house)
+    found.append(digest(house))
+    assert len(set(found)) == 5
+
+
+def test_a_damaged_plan_ends_no_export(house, exported):
+    """The run says what the report says; its other tables are there."""
+    house.rerun("--by", "2", "--at-most", "2")
+    line = damage(house)
+    summary = exported()
+    assert summary["refused/plans"].startswith(line)
+    assert "tables/claims.path" in summary
+    assert not [key for key in summary if "decision" in key]
+
+
 def test_a_damaged_plan_is_one_line(house):
     """`report` has it in place of the table, and `rerun` makes no second one."""
     house.rerun("--by", "2", "--at-most", "2")
-    (path,) = house.plans()
-    path.write_text(path.read_text().replace('"level": 0.05', '"level": 0.04'))
-    line = f"plan .plans/{path.name}: not the content that was written"
+    line = damage(house)
     status, said, _ = house.run("report")
     assert status == 0
     assert line in said

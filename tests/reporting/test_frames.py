@@ -182,7 +182,9 @@ def test_frames_say_their_units_and_what_they_are_of(storage):
     for field in BY_NAME:
         attrs = getattr(made, field.name).attrs
         assert (attrs["sweep"], attrs["scale"]) == ("toy", "paper")
-        assert attrs["about"] == report.context(found)
+        # Decisions are of the seeds of plans; there are none.
+        is_of_plans = field.name == "decisions"
+        assert attrs["about"] == ("" if is_of_plans else report.context(found))
     units = made.rows.attrs["units"]
     assert units["norm"] == "ρ"
     assert (units["hours"], units["training_seconds"]) == ("h", "s")
@@ -213,6 +215,9 @@ def test_without_a_record_the_frames_have_their_columns(tmp_path):
     assert (types["total_reward"], types["is_best"]) == ("float64", "bool")
     assert set(made.claims["verdict"]) == {"open"}
     assert made.claims["difference"].isna().all()
+    assert len(made.decisions) == 0
+    decisions = made.decisions.dtypes.astype(str)
+    assert (decisions["plan"], decisions["level"]) == ("str", "float64")
 
 
 def test_a_sweep_is_chosen_as_on_the_command_line(tmp_path):

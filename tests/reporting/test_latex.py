@@ -4,10 +4,14 @@ import dataclasses
 import json
 import math
 import re
+import shutil
+import subprocess
 
 import pytest
 import test_paper_tables as toy
+import toy_tasks
 
+from bmg_sweeps import paths
 from bmg_sweeps.analysis import estimates, intervals
 from bmg_sweeps.reporting import latex, report, tables
 
@@ -89,14 +93,112 @@ def test_numbers_stand_flush_right_and_groups_of_rows_apart(made):
         ("a^b ~ <c> |d|", r"a\textasciicircum{}b \textasciitilde{} $<$c$>$ $|$d$|$"),
         ("ε=0.1 Σ Α λ", r"$\epsilon$=0.1 $\Sigma$ A $\lambda$"),
         ("-3 ± -0.5, K-1, 0-9, --seeds 10-14, 1e-06",
-         r"$-$3 $\pm$ $-$0.5, K-1, 0-9, --seeds 10-14, 1e-06"),
+         r"$-$3 $\pm$ $-$0.5, K-1, 0-9, -{}-seeds 10-14, 1e-06"),
         ("2 × 3 – [0.5, 1]…", r"2 $\times$ 3 -- [0.5, 1]\ldots{}"),
         ("Jürgen", "Jürgen"),
+        ("x̃ ũ ȳ x̤", r"\~{x} \~{u} \={y} x[combining diaeresis below]"),
+        ("10⁵ x⁽ᴷ⁾ χ₀ 10⁻¹", r"10$^{5}$ x$^{(}$$^{K}$$^{)}$ $\chi$$_{0}$ 10$^{-}$¹"),
+        ("γ ∈ ‖x‖ ⅋ ð \x07", r"$\gamma$ $\in$ $\|$x$\|$ [turned ampersand] "
+         "[latin small letter eth] [u+0007]"),
+        ("`rerun --by N_x` ` “a”", r"\texttt{rerun -{}-by N\_x} \textasciigrave{} "
+         "``a''"),
     ],
 )  # fmt: skip
 def test_text_is_shown_as_it_is(text, expected):
     """Whatever means something to LaTeX, and what its fonts lack."""
     assert latex.escaped(text) == expected
+
+
+def test_no_letter_is_left_that_latex_has_not():
+    """Of any text, what is written has letters of ASCII and Latin-1 alone."""
+    for number in range(0x3000):
+        written = latex.escaped(chr(number))
+        assert all(one == "\n" or " " <= one <= "ÿ" for one in written), hex(number)
+        assert not set(written) & set("«»ÐÞðþ\x7f\xad"), hex(number)
+
+
+def table_of(rows, notes=(), columns=("a", "b")):
+    names = tuple(tables.Column(name) for name in columns)
+    return tables.Table(ANY, "T", names, tuple(rows), tuple(notes))
+
+
+def test_a_long_table_is_continued():
+    """100 rows and 20 notes: 38 lines each; the number of the table is the same."""
+    rows = [(f"row {i}", "x") for i in range(100)]
+    notes = [f"note {i}." for i in range(20)]
+    first, *others = latex.write([table_of(rows, notes)]).split(r"\begin{table}")[1:]
+    assert r"\caption{T.}" in first
+    assert r"\addtocounter" not in first
+    assert [re.findall(r"(?:row|note) \d+", part)[0] for part in (first, *others)] == [
+        "row 0", "row 38", "row 76", "note 14"
+    ]  # fmt: skip
+    for part in others:
+        assert r"\addtocounter{table}{-1}" in part
+        assert r"\caption{T, continued.}" in part
+        assert (r"\toprule" in part) == ("row" in part)
+    found = re.findall(r"(?:row|note) \d+", "".join((first, *others)))
+    assert found == [row for row, _ in rows] + [note[:-1] for note in notes]
+
+
+def test_long_texts_are_broken_into_lines():
+    """And count as several: 20 rows of three lines are two parts."""
+    text = latex.write([table_of([("x", "long " * 16)] * 20)])
+    assert text.count(r"\begin{tabular}{l>{\raggedright\arraybackslash}p{13em}}") == 2
+    assert r"{ll}" in latex.write([table_of([("x", "a" * 36)])])
+
+
+def test_a_row_that_begins_as_an_option_is_a_row():
+    """LaTeX would take the bracket for one of the row before."""
+    text = latex.write([table_of([("[0, 1]", "x"), ("*", "[y]")])])
+    assert r"    {}[0, 1] & x \\" in text
+    assert r"    {}* & [y] \\" in text
+
+
+ODD = r"_a_ % & # $ β ε τ → × ~ ^ \ { } x̃ 10⁵ ∈ ⅋ ð ‖ [b] --c `d_e` < > | \end{table}"
+
+
+def odd_tables(storage):
+    """A sweep whose names are odd, in its title, methods, claims and labels."""
+    name = {"A": ODD, "B": "[B] *"}
+    sweep = dataclasses.replace(
+        toy_tasks.SWEEP,
+        title=ODD,
+        methods={name[key]: one for key, one in toy_tasks.SWEEP.methods.items()},
+        tasks=dataclasses.replace(toy_tasks.TASKS, baseline=name["B"]),
+        curves=(),
+        claims=tuple(
+            dataclasses.replace(one, text=ODD, more=name["A"], less=name["B"])
+            for one in toy_tasks.SWEEP.claims
+        ),
+        published=None,
+    )
+    found = toy_tasks.load(toy_tasks.record(storage), sweep)
+    return [report.heading(found, "runs", f"bmg report {ODD}"), *report.make(found)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+@pytest.mark.parametrize("what", ["paper", "tasks", "odd", "long"])
+def test_the_document_of_the_docs_shows_all_tables(storage, tmp_path, what):
+    """None is wider or longer than its page, and none has a letter too little."""
+    made = {
+        "paper": lambda: report.make(toy.recorded(storage)),
+        "tasks": lambda: report.make(toy_tasks.load(toy_tasks.record(storage))),
+        "odd": lambda: odd_tables(storage),
+        "long": lambda: [
+            table_of([("x", "long " * 16)] * 60, ["a long note " * 20] * 40)
+        ],
+    }[what]()
+    text = (paths.ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
+    (document,) = re.findall(r"```latex\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "tables.tex").write_text(latex.write(made), encoding="utf-8")
+    (tmp_path / "paper.tex").write_text(document, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    log = done.stdout.decode("latin-1")
+    assert done.returncode == 0, log[-2000:]
+    for word in ("Overfull", "Float too large", "Missing character"):
+        assert word not in log
 
 
 def test_every_brace_and_environment_is_closed(made):
@@ -134,6 +236,15 @@ def test_json_has_numbers_where_text_has_words(made):
     assert (found["title"], found["about"], found["notes"]) == ("T", "about", ["note"])
     first = {"name": "0", "kind": "text", "group": "g", "is_published": False}
     assert found["columns"][0] == first
+
+
+def test_json_has_the_tables_of_tasks(storage):
+    """Their counts are numbers that JSON has: A is above 1 on x and y."""
+    made = report.make(toy_tasks.load(toy_tasks.record(storage)))
+    found = json.loads(json.dumps([tables.as_json(table) for table in made]))
+    (summary,) = [table for table in found if table["kind"] == "task_summary"]
+    names = [column["name"] for column in summary["columns"]]
+    assert summary["rows"][0][names.index("above human")] == {"part": 2, "whole": 3}
 
 
 def test_json_has_every_table_with_all_of_its_cells(made):

@@ -1035,6 +1035,24 @@ def test_what_matters_in_a_grid_is_drawn(view):
     assert units == {"reward at 1 hours"}
 
 
+@pytest.mark.parametrize(
+    ("factor", "first", "ends"),
+    [(1, "1100", ["1188", "1296"]), (1000, "1.1M", ["1.188M", "1.296M"])],
+)
+def test_scores_of_a_grid_are_written_as_on_every_axis(view, factor, first, ends):
+    """On the axis of means, and at the ends of that of all configurations."""
+    trained = [
+        dataclasses.replace(
+            one, rows=one.rows | {"reward": [factor * r for r in one.rows["reward"]]}
+        )
+        for one in complete()
+    ]
+    figures = view(write(trained)).locator("#grids figure")
+    assert figures.first.locator(".ytick text").first.text_content() == first
+    texts = figures.nth(1).locator(".annotation-text").all_text_contents()
+    assert texts[-2:] == ends
+
+
 def test_a_partial_grid_is_not_drawn():
     """A lacks a seed of one rate; of B all is there."""
     of_axis = data(complete()[1:])["axes"][0]["grids"]

@@ -131,6 +131,16 @@ def recorded(storage, sweep=SWEEP, choice=None, **values):
     return results.load(storage, chosen)
 
 
+def test_a_value_that_says_nothing_has_an_empty_cell(storage):
+    """FO of M, and only our own cell: what is published is as it was printed."""
+    silent = {"kind": display.Symbol("FO", dict.fromkeys(FIRST))}
+    m = grid.Method({}, tuned={"rate": "β", "steps": "K"} | silent)
+    sweep = dataclasses.replace(SWEEP, methods=SWEEP.methods | {"M": m})
+    table, *_ = report.make(recorded(storage, sweep))
+    place = [f"{c.group} {c.name}" for c in table.columns].index("M FO")
+    assert {row[place] for row in table.rows} == {None}
+
+
 def of_kind(made, kind, axis=""):
     """The table of a kind, and of an axis where there is one for each."""
     (table,) = [t for t in made if t.key[:2] == (kind, axis)]

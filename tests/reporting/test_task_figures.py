@@ -11,6 +11,7 @@ import toy_tasks
 from matplotlib.colors import to_hex
 from matplotlib.patches import Patch
 
+from bmg_sweeps.analysis import across_tasks
 from bmg_sweeps.reporting import (
     charts,
     figures,
@@ -68,6 +69,71 @@ def test_a_standardized_distribution_is_by_task(results):
     found = task_curves.distribution(results, panel)
     assert found["A"].reshape(2, 3)[:, 0] == pytest.approx([-(2**0.5), 2**0.5])
     assert np.concatenate([*found.values()]).mean() == pytest.approx(0)
+
+
+def test_a_profile_has_a_step_at_each_score(results):
+    """A has 0, 1, 1, 3, 5 and 7, B has 1, 1 and four 2; both lines reach from 0 to 7.
+
+    A resample of two seeds has both, or one of them twice, which is one in four: so of
+    a task on which one seed is above τ, none to two are. That is z at 0, x at 1 and y
+    at 5. Of the other tasks, and of B, the seeds are alike.
+    """
+    a, b = task_curves.profile(results, toy_tasks.PROFILE)
+    assert (a.method, a.thresholds.tolist()) == ("A", [0, 1, 3, 5, 7])
+    assert a.shares == pytest.approx([5 / 6, 3 / 6, 2 / 6, 1 / 6, 0])
+    low, high = a.edges
+    assert low == pytest.approx([4 / 6, 2 / 6, 2 / 6, 0, 0])
+    assert high == pytest.approx([1, 4 / 6, 2 / 6, 2 / 6, 0])
+    assert (b.method, b.thresholds.tolist()) == ("B", [0, 1, 2, 7])
+    assert b.shares == b.edges[0] == b.edges[1] == pytest.approx([1, 4 / 6, 0, 0])
+
+
+def test_a_profile_of_one_seed_has_no_band(storage):
+    toy_tasks.record(storage, seeds=(0,))
+    of = tuple(p for p in toy_tasks.points() if p.values["seed"] == 0)
+    a, _ = task_curves.profile(toy_tasks.load(storage, of=of), toy_tasks.PROFILE)
+    assert (a.shares, a.edges) == (pytest.approx([2 / 3, 1 / 3, 0]), None)
+
+
+def test_a_profile_begins_at_the_lowest_score(results, monkeypatch):
+    """And not at 0, where a run is below it."""
+    read = [dataclasses.replace(one, normalized=one.normalized - 1)
+            for one in across_tasks.read(results)]  # fmt: skip
+    monkeypatch.setattr(across_tasks, "read", lambda _: read)
+    for one in task_curves.profile(results, toy_tasks.PROFILE):
+        assert (one.thresholds[0], one.thresholds[-1]) == (-1, 6)
+
+
+def test_a_profile_is_drawn_as_steps_with_a_band(results, drawn):
+    """A step lasts until the next score; the axes say what τ is and of what shares."""
+    task_figures.draw(results, toy_tasks.PROFILE, "png")
+    (axes,) = drawn[0].axes
+    a, b = axes.get_lines()
+    assert (a.get_label(), a.get_drawstyle()) == ("A", "steps-post")
+    assert b.get_xydata().tolist() == [
+        [0, 1],
+        [1, pytest.approx(4 / 6)],
+        [2, 0],
+        [7, 0],
+    ]
+    assert len(axes.collections) == 2
+    assert axes.get_xlabel() == "τ: of a human"
+    assert axes.get_ylabel() == "share of all seeds of all tasks above τ"
+    assert axes.get_xscale() == "linear"
+    assert axes.get_legend().get_title().get_text() == "bands: 95 %"
+
+
+def test_large_scores_of_a_profile_leave_room_for_small_ones(
+    results, drawn, monkeypatch
+):
+    """The largest is 70."""
+    read = [dataclasses.replace(one, normalized=one.normalized * 10)
+            for one in across_tasks.read(results)]  # fmt: skip
+    monkeypatch.setattr(across_tasks, "read", lambda _: read)
+    task_figures.draw(results, toy_tasks.PROFILE, "png")
+    (axes,) = drawn[0].axes
+    assert axes.get_xscale() == "symlog"
+    assert -0.1 < axes.get_xlim()[0] < 0  # Margins are of the scale that is seen.
 
 
 def test_each_task_has_lines_of_both_methods(results):
@@ -129,9 +195,10 @@ def test_a_method_has_one_color_in_all_figures(storage, drawn):
     figures.draw(results)
     for panel in toy_tasks.SWEEP.curves[1:]:
         task_figures.draw(results, panel, "png")
-    lines, bars, boxes, small = drawn
-    assert [colors_of(axes.get_lines()) for axes in (*lines.axes, small.axes[0])] == [
-        [orange], [blue, orange], [blue, orange]
+    lines, bars, boxes, shares, small = drawn
+    with_lines = (*lines.axes, shares.axes[0], small.axes[0])
+    assert [colors_of(axes.get_lines()) for axes in with_lines] == [
+        [orange], [blue, orange], [blue, orange], [blue, orange]
     ]  # fmt: skip
     assert colors_of(bars.axes[0].patches) == [blue, orange, orange]
     assert colors_of(boxes.axes[0].patches) == [blue, orange]
@@ -168,7 +235,7 @@ def test_methods_without_any_point_have_no_place_in_figures(storage):
     results = toy_tasks.load(storage, of=kept)
     assert figures.styles(results) == {"B": figures.STYLES[0]}
     assert charts.data(results)["methods"] == ["B"]
-    assert task_curves.figures(results) == (toy_tasks.SCORES, toy_tasks.CURVES)
+    assert task_curves.figures(results) == toy_tasks.SWEEP.curves[2:]
     only_a = dataclasses.replace(toy_tasks.CURVES, methods=("A",))
     sweep = dataclasses.replace(toy_tasks.SWEEP, curves=(only_a,))
     assert task_curves.figures(toy_tasks.load(storage, sweep, of=kept)) == ()
@@ -233,7 +300,12 @@ def test_the_charts_have_the_same_median(results):
 def test_a_page_has_an_image_of_each_figure(results):
     text = page.page(results, "runs")
     images = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)"', text)
-    assert [alt.partition(";")[0] for _, alt in images] == ["A and B", "All", "Each"]
+    assert [alt.partition(";")[0] for _, alt in images] == [
+        "A and B",
+        "All",
+        "Above",
+        "Each",
+    ]
     assert b"<svg" in base64.b64decode(images[0][0])
 
 
@@ -251,4 +323,6 @@ def test_a_page_without_tasks_has_no_image(storage):
 
 def test_files_are_named_by_what_they_show(results):
     names = task_figures.file_names(task_curves.figures(results))
-    assert names == ["1-task-differences", "2-task-distribution", "3-task-curves"]
+    assert names == [
+        "1-task-differences", "2-task-distribution", "3-task-profile", "4-task-curves"
+    ]  # fmt: skip

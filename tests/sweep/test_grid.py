@@ -22,7 +22,7 @@ SWEEP = grid.Sweep(
         "labeled": grid.Method(
             {"kind": "labeled"},
             tuned={
-                "match": display.Symbol("μ", {"kl": "1"}),
+                "match": display.Symbol("μ", {"kl": "1", "none": None}),
                 "steps": display.Symbol("K"),
             },
         ),
@@ -133,6 +133,8 @@ def test_a_selection_rule_that_makes_no_sense_is_refused(field, value):
         # Labels stand for the values that have one.
         ({"kind": "labeled", "match": "kl", "steps": 3}, "labeled", "μ=1 K=3"),
         ({"kind": "labeled", "match": "l2", "steps": 3}, "labeled", "μ=l2 K=3"),
+        # A field that says nothing at a value is left out.
+        ({"kind": "labeled", "match": "none", "steps": 3}, "labeled", "K=3"),
         # Without a method there is nothing that tells it apart but all of it.
         ({"kind": "slow", "steps": 2}, "other", "kind=slow steps=2"),
         ({"steps": 2}, "other", "steps=2"),

@@ -29,6 +29,11 @@ def rule(**parts):
             lambda: dataclasses.replace(toy_tasks.SCORES, is_standardized=1),
             "is_standardized = 1: expected a bool",
         ),
+        (lambda: dataclasses.replace(toy_tasks.PROFILE, label=""), "label = ''"),
+        (
+            lambda: dataclasses.replace(toy_tasks.PROFILE, methods="A"),
+            "methods = 'A': expected a tuple of names",
+        ),
         (
             lambda: dataclasses.replace(toy_tasks.CURVES, methods="A"),
             "methods = 'A': expected a tuple of names",

@@ -308,14 +308,11 @@
   function drawMarginals({ plot }, grid) {
     const width = 1 / grid.fields.length;
     const { color } = styleOfBest(grid.method);
-    const layout = layoutOf([]);
     const traces = grid.fields.flatMap((field, i) => {
       const x = field.values.map(plain);
-      const number = i ? i + 1 : "";
-      const place = { xaxis: `x${number}`, type: "scatter", hoverinfo: "y+name" };
-      layout[`xaxis${number}`] = {
-        ...layout.xaxis, type: "category", domain: [i * width, (i + 0.9) * width],
-        title: { text: plain(`${field.symbol}: ${Math.round(100 * field.share)} %`) },
+      const place = {
+        xaxis: `x${i ? i + 1 : ""}`, type: "scatter",
+        hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x}<extra></extra>",
       };
       return [
         ...field.seeds.map((y, seed) => ({
@@ -325,8 +322,24 @@
         { ...place, x, y: field.means, mode: "lines", name: "mean", line: { color, width: 2 } },
       ];
     });
+    const layout = layoutOf(traces);
+    grid.fields.forEach((field, i) => {
+      layout[`xaxis${i ? i + 1 : ""}`] = {
+        ...layout.xaxis, type: "category", domain: [i * width, (i + 0.9) * width],
+        title: { text: plain(`${field.symbol}: ${Math.round(100 * field.share)} %`) },
+      };
+    });
     Plotly.newPlot(plot, traces, layout, OPTIONS);
     plot.setAttribute("aria-label", `${grid.method}: mean scores by value of each field`);
+  }
+
+  // Four digits and a suffix, as Plotly writes the numbers of an axis: 9999, 240.2k.
+  function suffixed(number) {
+    for (const [factor, suffix] of [[1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"]]) {
+      const rounded = Number((number / factor).toPrecision(4));
+      if (Math.abs(rounded) < (suffix ? 1000 : 10000)) return `${rounded}${suffix}`;
+    }
+    return number.toPrecision(4);
   }
 
   // Parallel coordinates. Plotly's own need WebGL and `eval`, which the page forbids.
@@ -342,7 +355,8 @@
       type: "scatter", mode: "lines", x: names.map((_, n) => n),
       y: [...axes.map((one, n) => spread(one, line[n])), scaled(line.at(-1))],
       text: plain(`${axes.map((one, n) => `${one.name}=${one.values[line[n]]}`).join(" ")}`),
-      hovertemplate: `%{text}<br>${scores[i].toPrecision(5)}<extra></extra>`,
+      customdata: names.map(() => scores[i]),
+      hovertemplate: "%{text}<br>%{customdata:,.5~r}<extra></extra>",
       line: i < BEST ? { color, width: 2 } : { color: GRAY, width: 1 },
       opacity: i < BEST ? 1 : 0.35,
     })).reverse(); // The best ones are drawn over the others.
@@ -353,13 +367,16 @@
     const layout = layoutOf([]);
     layout.xaxis = {
       ...layout.xaxis, tickvals: names.map((_, n) => n), ticktext: names.map(plain),
-      range: [-0.3, names.length - 0.9],
+      range: [-0.3, names.length - 0.7],
     };
     layout.yaxis = { ...layout.yaxis, visible: false, range: [-0.08, 1.08] };
     layout.annotations = [
       ...axes.flatMap((one, n) => one.values.map((value, i) => label(n, spread(one, i), value))),
       ...(high > low ? [low, high] : [low]).map(
-        (score) => label(axes.length, scaled(score), score.toPrecision(4))),
+        (score) => ({ // Beside the lines, which all end there.
+          ...label(axes.length, scaled(score), suffixed(score)),
+          xanchor: "left", xshift: 4, yshift: 0,
+        })),
     ];
     Plotly.newPlot(plot, traces, layout, OPTIONS);
     plot.setAttribute("aria-label", `${grid.method}: ${grid.lines.length} configurations`);
