@@ -63,6 +63,7 @@ def train(
     update: Callable[[State], tuple[State, Metrics]],
     env_steps: jax.Array,
     env_steps_per_update: int,
+    network: Callable[[Any], chex.ArrayTree],
 ) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
@@ -71,10 +72,12 @@ def train(
         update: makes one meta-update.
         env_steps: [] int32, steps taken before.
         env_steps_per_update: those of one meta-update.
+        network: learner ↦ the parameters that act, whose features are measured.
 
     Returns:
         The state after the chunk, and [R] rows: `env_steps`, `total_reward` since the
-        start, and so on; a repeated row counts once.
+        start, and so on; a repeated row counts once. What is measured of the network is
+        that of the end of the chunk in all of them.
     """
 
     def meta_update(state: State, _: None) -> tuple[State, Metrics]:
@@ -84,7 +87,9 @@ def train(
     length = max(1, CHUNK_ENV_STEPS // env_steps_per_update)
     state, latched = jax.lax.scan(meta_update, state, length=length)
     num_rows = -(-length * env_steps_per_update // _two_colors_statistics.RECORD_EVERY)
-    return state, _two_colors_statistics.rows(latched, env_steps, num_rows)
+    rows = _two_colors_statistics.rows(latched, env_steps, num_rows)
+    measured = _two_colors_statistics.of_features(network(state.learner))
+    return state, rows | {n: jnp.full(num_rows, x) for n, x in measured.items()}
 
 
 def update_meta_params(

@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from bmg_sweeps.core import diagnostics, recall
 from bmg_sweeps.environments import two_colors
 
 RECORD_EVERY = 10_000  # Environment steps between rows; budgets are its multiples.
+PROBED = 1_000  # Of 13,800 states, on which a network's features are measured.
 AFTER_FLIP = 3_333  # Environment steps after a flip at which Figure 9 looks.
 
 Measurements = dict[str, jax.Array]
@@ -113,6 +116,35 @@ def rows(
     )
     at = jnp.searchsorted(latched["env_steps"], due)
     return {name: column.at[at].get(mode="clip") for name, column in latched.items()}
+
+
+def of_features(params: recall.Params) -> dict[str, jax.Array]:
+    """Measures the last hidden layer of a network, on `PROBED` random states.
+
+    Args:
+        params: of `networks.mlp`, with a hidden layer.
+
+    Returns:
+        "dead_units", their share, and "feature_rank"; see `core.diagnostics`.
+    """
+    cells = _probed()
+    states = two_colors.State(*cells.T, steps=jnp.zeros((), jnp.int32))
+    axes = two_colors.State(0, 0, 0, None)
+    observations = jax.vmap(two_colors.observe, (axes,))(states)
+    *_, hidden, _ = recall.forward(params, observations)
+    return {
+        "dead_units": diagnostics.dead_share(hidden),
+        "feature_rank": diagnostics.effective_rank(jax.nn.relu(hidden)),
+    }
+
+
+def _probed() -> np.ndarray:
+    """Draws distinct cells of agent, blue and red, the same ones always."""
+    generator = np.random.default_rng(0)
+    order = generator.permuted(
+        np.tile(np.arange(two_colors.NUM_CELLS, dtype=np.int32), (PROBED, 1)), axis=1
+    )
+    return order[:, :3]
 
 
 def _row(

@@ -161,6 +161,7 @@ def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
         functools.partial(update, config),
         _two_colors_agent.env_steps(config, state.learner),
         updates * config.rollout_length,
+        lambda learner: learner.params.policy,
     )
 
 

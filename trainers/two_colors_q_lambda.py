@@ -137,6 +137,7 @@ def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
         functools.partial(update, config),
         state.learner.environment.steps,
         config.target_steps,  # 1 without a target.
+        lambda learner: learner.params,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the meta-gradients of a meta-batch look like, without changing them."""
+"""What meta-gradients and networks look like, without changing them."""
 
 import chex
 import jax
@@ -66,3 +66,53 @@ def norm_to_variance(norm: jax.Array, variance: jax.Array) -> jax.Array:
     Gradient: flows through both.
     """
     return norm / jnp.where(variance > 0, variance, jnp.inf)
+
+
+def dead_share(features: jax.Array) -> jax.Array:
+    """Counts the units that never fire, 1/H Σ_h [max_m x_mh ≤ 0].
+
+    The gradient of a ReLU that never fires is 0, and it stays dead.
+
+    Source: Lyle et al. (2023), "Understanding Plasticity in Neural Networks", Section
+    2; Sokar et al. (2023), "The Dormant Neuron Phenomenon", Definition 3.1 with τ = 0.
+
+    Args:
+        features: x, [M, H], what H units put out for M inputs, or the arguments of
+            their ReLUs.
+
+    Returns:
+        [] in [0, 1].
+
+    Gradient: none.
+    """
+    return jnp.mean(jnp.all(features <= 0, axis=0), dtype=jnp.float32)
+
+
+def effective_rank(features: jax.Array) -> jax.Array:
+    """Counts the directions that features have, min {k: Σ_{i≤k} σ_i ≥ 0.99 Σ_i σ_i}.
+
+    The singular values σ are roots of the eigenvalues of xᵀ x, or of x xᵀ where that is
+    smaller; in float32 those below 3e-4 of the largest are lost in rounding.
+
+    Source: Kumar et al. (2021), "Implicit Under-Parameterization Inhibits
+    Data-Efficient Deep Reinforcement Learning", Section 3, srank with δ = 0.01.
+
+    Args:
+        features: x, [M, H].
+
+    Returns:
+        [] int32, at most min(M, H); 0 where all features are 0.
+
+    Gradient: none.
+    """
+    if features.shape[0] < features.shape[1]:
+        features = features.T
+    squares = jnp.linalg.eigvalsh(features.T @ features)[::-1]
+    values = jnp.sqrt(jnp.maximum(squares, 0))
+    total = jnp.cumsum(values)
+    is_short = total < (1 - _RANK_SHARE) * total[-1]
+    rank = 1 + jnp.sum(is_short, dtype=jnp.int32)
+    return jnp.where(total[-1] > 0, rank, 0)
+
+
+_RANK_SHARE = 0.01  # δ.

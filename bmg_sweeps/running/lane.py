@@ -196,7 +196,7 @@ class Lane:
         for i, amount in enumerate(rows[axis].tolist()):
             if amount > (self.rows[axis][-1] if self.rows else 0):
                 _append(self.rows, {k: v[i] for k, v in rows.items()}, self._seconds())
-        lost = [name for name, column in self.rows.items() if column[-1] is None]
+        lost = [name for name in rows if self.rows and self.rows[name][-1] is None]
         if not lost and not is_finite:
             lost = [
                 f"state{jax.tree_util.keystr(path)}"
@@ -264,9 +264,12 @@ class Lane:
 
 
 def _append(table: store.Rows, row: Mapping[str, np.generic], seconds: float) -> None:
-    for name, value in row.items():
-        table.setdefault(name, []).append(_number(value))
-    table.setdefault("training_seconds", []).append(seconds)
+    """Adds a row. Where columns have come or gone since, None stands in their place."""
+    length = len(next(iter(table.values()), []))
+    values = {name: _number(value) for name, value in row.items()}
+    values["training_seconds"] = seconds
+    for name in dict.fromkeys((*table, *values)):
+        table.setdefault(name, [None] * length).append(values.get(name))
 
 
 def _number(value: np.generic) -> int | float | None:
