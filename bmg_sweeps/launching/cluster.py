@@ -81,7 +81,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 logging_level=logging.CRITICAL,
                 runtime_env={
                     "working_dir": sent,
-                    "env_vars": _worker_environment(resources),
+                    "env_vars": worker_environment(resources),
                 },
                 **({} if resources.address else _own_settings(folder)),
             )
@@ -167,12 +167,17 @@ def _own_settings(folder: str) -> dict[str, Any]:
     return {"object_store_memory": 200_000_000, "_temp_dir": os.path.join(folder, "r")}
 
 
-def _worker_environment(resources: Resources) -> dict[str, str]:
+def worker_environment(resources: Resources) -> dict[str, str]:
+    """Returns the variables that trials run with.
+
+    Args:
+        resources: of the launch.
+    """
     environment = {
         "NPROC": str(resources.cpus),  # Nothing else bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
         "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # All is cached.
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
     }
     if data := resources.data or os.environ.get(paths.DATA_VARIABLE):
