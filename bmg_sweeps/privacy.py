@@ -1,8 +1,10 @@
 """What is the user's own affair, and stays out of records, logs and reports."""
 
+import functools
 import os
 import re
 import urllib.parse
+from collections.abc import Callable, Sequence
 
 from bmg_sweeps import paths
 
@@ -86,20 +88,36 @@ def scrubbed(text: str, *, homes: bool = False, folders: bool = False) -> str:
         variable that is named like a secret, or is a URI's password, the variable's
         name.
     """
+    return scrubber(homes=homes, folders=folders)(text)
+
+
+def scrubber(*, homes: bool = False, folders: bool = False) -> Callable[[str], str]:
+    """Makes a function that scrubs many texts, as `scrubbed` does one.
+
+    It reads the environment once, which takes ten times as long as to scrub a text.
+
+    Args:
+        homes: as of `scrubbed`.
+        folders: as of `scrubbed`.
+
+    Returns:
+        The function, which holds for the environment as it is now.
+    """
+    folder = str(paths.home() or "")
+    is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
+    home = re.compile(re.escape(folder) + is_whole) if len(folder) > 1 else None
+    removed = [(home, "~")] if home else []
+    removed += [(_HOMES, "~")] if homes or folders else []
+    removed += [(_FOLDERS, "")] if folders else []
     # The longest first: one may begin with another.
-    for value, name in sorted(_of_environment(), key=lambda one: -len(one[0])):
-        text = text.replace(value, f"${name}")
-    if _SUSPECT.search(text):
-        for form, shown in _FORMS:
-            text = form.sub(shown, text)
-    text = _without_home(text)
-    text = _HOMES.sub("~", text) if homes or folders else text
-    return _FOLDERS.sub("", text) if folders else text
+    secrets = sorted(_of_environment(), key=lambda one: -len(one[0]))
+    return functools.partial(_without, secrets, removed)
 
 
 def scrubbed_json(text: str) -> str:
     """Scrubs the strings of a JSON text, `homes` included, and no number."""
-    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda m: scrubbed(m[0], homes=True), text)
+    scrub = scrubber(homes=True)
+    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda m: scrub(m[0]), text)
 
 
 def _of_environment() -> list[tuple[str, str]]:
@@ -123,8 +141,23 @@ def _password(uri: str) -> str | None:
         return None
 
 
-def _without_home(text: str) -> str:
-    """Writes "~" for the user's home folder, which bears their name."""
-    home = str(paths.home() or "")
-    is_whole = r"(?![\w.-])"  # And not the beginning of another folder's name.
-    return re.sub(re.escape(home) + is_whole, "~", text) if len(home) > 1 else text
+def _without(
+    secrets: Sequence[tuple[str, str]],
+    removed: Sequence[tuple[re.Pattern[str], str]],
+    text: str,
+) -> str:
+    """Scrubs a text of what the environment says, of forms of secrets and of folders.
+
+    Args:
+        secrets: value and variable of each.
+        removed: patterns of folders, and what stands in their place.
+        text: what is scrubbed.
+    """
+    for value, name in secrets:
+        text = text.replace(value, f"${name}")
+    if _SUSPECT.search(text):
+        for form, shown in _FORMS:
+            text = form.sub(shown, text)
+    for folder, shown in removed:
+        text = folder.sub(shown, text)
+    return text

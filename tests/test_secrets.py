@@ -12,6 +12,7 @@ from toy_points import run_all
 from bmg_sweeps import __main__, paths, privacy
 from bmg_sweeps.launching import revision
 from bmg_sweeps.records import attempts, files, manifests, store
+from bmg_sweeps.reporting import index
 from bmg_sweeps.sweep import choices
 
 SECRETS = {
@@ -254,6 +255,29 @@ def test_json_stays_json(home, monkeypatch):
         "a": 10000000,
         "b": '"$MY_TOKEN", \\ ~',
     }
+
+
+def test_many_texts_read_the_environment_once(storage, monkeypatch):
+    """Reading it takes longer than scrubbing: a page has thousands, a commit dozens."""
+    read, of_environment = [], privacy._of_environment
+    monkeypatch.setattr(
+        privacy, "_of_environment", lambda: read.append(1) or of_environment()
+    )
+    privacy.scrubbed_json(json.dumps(["a", "b", "c"]))
+    assert len(read) == 1
+    record = store.read(storage, "trainer", "0123456789ab")
+    attempt = attempts.begin(storage, record)
+    attempt.commit(provenance={"packages": dict.fromkeys("abc", "1")}, release=True)
+    assert len(read) == 2
+    index.write([], "used: a, b, c")
+    assert len(read) == 3
+
+
+def test_each_page_hides_the_secrets_of_its_time(monkeypatch):
+    """One that was set after another page was written."""
+    assert "canary-later" in index.write([], "canary-later")
+    monkeypatch.setenv("LATER_TOKEN", "canary-later")
+    assert "canary-later" not in index.write([], "canary-later")
 
 
 SOURCES = [

@@ -9,6 +9,7 @@ tests of the runs that it has chosen.
 """
 
 import dataclasses
+import functools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,11 @@ class HeldOut:
     test_rows: Mapping[str, store.Rows] = dataclasses.field(
         default_factory=dict, repr=False
     )  # By point id.
+
+    @functools.cached_property
+    def alike_ids(self) -> frozenset[str]:
+        """The ids of the configurations that are like the best."""
+        return frozenset(p.id for p in self.alike)
 
     @property
     def has_choice(self) -> bool:

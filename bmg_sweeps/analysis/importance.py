@@ -206,9 +206,10 @@ def _numbers(
         return f"a partial grid: {len(scores):,} of {whole:,} are complete there"
     seeds = sorted({p.values[over[0]] for p in scores[0].points})
     numbers = np.empty((*map(len, fields.values()), len(seeds)))
+    places = {f: {value: i for i, value in enumerate(of)} for f, of in fields.items()}
     for score in scores:
         values = score.configuration.values
-        place = tuple(of.index(values[field]) for field, of in fields.items())
+        place = tuple(of[values[field]] for field, of in places.items())
         by_seed = estimates.by_seed(over, score.points, score.values)
         numbers[place] = [by_seed[seed] for seed in seeds]
     return numbers

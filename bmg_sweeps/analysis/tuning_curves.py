@@ -131,7 +131,7 @@ def make(results: Results) -> TuningCurves | None:
 def below(size: int, numbers: Sequence[int]) -> np.ndarray:
     """Says how probably n that are drawn are all among the i lowest of N.
 
-        C(i, n) / C(N, n) = Π_{m < n} (i − m) / (N − m)
+        C(i, n) / C(N, n) = Π_{i < j ≤ N} (j − n) / j
 
     Args:
         size: N.
@@ -140,13 +140,10 @@ def below(size: int, numbers: Sequence[int]) -> np.ndarray:
     Returns:
         [T, N + 1], for i from 0 to N.
     """
-    places, product, wanted = np.arange(size + 1), np.ones(size + 1), set(numbers)
-    rows = []
-    for drawn in range(numbers[-1]):
-        product = product * np.maximum(places - drawn, 0) / (size - drawn)
-        if drawn + 1 in wanted:
-            rows.append(product)
-    return np.array(rows)
+    places = np.arange(size, 0, -1)  # j
+    factors = np.maximum(places - np.array(numbers)[:, None], 0) / places
+    ones = np.ones((len(numbers), 1))
+    return np.hstack([ones, np.cumprod(factors, axis=1)])[:, ::-1]
 
 
 def shares(means: np.ndarray, parts: np.ndarray) -> np.ndarray:

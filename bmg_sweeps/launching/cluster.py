@@ -22,6 +22,7 @@ from bmg_sweeps.records import files
 
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 60.0  # A node has so long to say whether it sees the storage.
+_NEVER_SECONDS = 10**9
 _CACHE_BYTES = 1 << 30  # Limit of compiled programs; with one, JAX locks the cache.
 
 
@@ -54,6 +55,8 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    # What Tune would go on from; it writes all trials anew each time. We have records.
+    os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = str(_NEVER_SECONDS)
     os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
     os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
     os.environ["RAY_RUNTIME_ENV_IGNORE_GITIGNORE"] = "1"  # What is sent is our choice.
@@ -78,7 +81,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 logging_level=logging.CRITICAL,
                 runtime_env={
                     "working_dir": sent,
-                    "env_vars": _worker_environment(resources),
+                    "env_vars": worker_environment(resources),
                 },
                 **({} if resources.address else _own_settings(folder)),
             )
@@ -164,12 +167,17 @@ def _own_settings(folder: str) -> dict[str, Any]:
     return {"object_store_memory": 200_000_000, "_temp_dir": os.path.join(folder, "r")}
 
 
-def _worker_environment(resources: Resources) -> dict[str, str]:
+def worker_environment(resources: Resources) -> dict[str, str]:
+    """Returns the variables that trials run with.
+
+    Args:
+        resources: of the launch.
+    """
     environment = {
         "NPROC": str(resources.cpus),  # Nothing else bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
         "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # All is cached.
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
     }
     if data := resources.data or os.environ.get(paths.DATA_VARIABLE):

@@ -16,8 +16,13 @@ def mend(folder: pathlib.Path) -> None:
     Args:
         folder: the cache, which may not exist.
     """
-    for entry in folder.glob("*-cache"):
-        partner = entry.with_name(entry.name.removesuffix("-cache") + "-atime")
+    # Each trial looks: the files that are alone, and no others, are looked at.
+    names = {path.name for path in folder.glob("*")}
+    stems = {name.removesuffix("-cache") for name in names if name.endswith("-cache")}
+    for stem in stems:
+        if f"{stem}-atime" in names:
+            continue
+        entry, partner = folder / f"{stem}-cache", folder / f"{stem}-atime"
         with contextlib.suppress(OSError):
             is_old = time.time() - entry.stat().st_mtime > _WRITTEN_SECONDS
             if is_old and not partner.exists():

@@ -8,6 +8,7 @@ that a retried trial, a second launch and a resumed one are the same thing.
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import signal
@@ -113,15 +114,15 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
 
     from bmg_sweeps.running import work_unit
 
-    constants = config["launch"]
+    constants, told = config["launch"], json.loads(config["task"])
     storage = files.open_storage(constants["storage"])
     flag = _stop_flag(constants["provenance"])
     noted = {
         "node": ray.get_runtime_context().get_node_id()[:8],
-        "code": constants["codes"][config["task"]["trainer"]],
+        "code": constants["codes"][told["trainer"]],
     }
     task = work_unit.Task(
-        **config["task"],
+        **told,
         retry=constants["retry"],
         launch=constants["provenance"] | noted,
     )
@@ -185,8 +186,8 @@ def _run_trials(
         # Within: starting Ray reslots the handlers.
         _stop_on_signal(launch),
     ):
-        for p in points:
-            store.declare(launch.storage, p.trainer, p.id, p.gin_text())
+        texts = ((p.trainer, p.id, p.gin_text()) for p in points)
+        store.declare_all(launch.storage, texts)
         tasks = _tasks(launch, points, slots)
         results = _fit(ray.tune, tasks, constants, launch)
         has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
@@ -194,7 +195,7 @@ def _run_trials(
     lost = []
     for result in results:
         if result.error and has_lost_nodes:
-            open_ |= set(result.config["task"]["stops"])  # To be run again.
+            open_ |= set(_stops(result.config))  # To be run again.
         elif result.error:
             lost.append(_record_death(launch, result))
     return [p for p in points if p.id in open_], lost
@@ -227,7 +228,7 @@ def _record_death(launch: _Launch, result: Any) -> str:
     trained alone has failed; the points of a pack go on alone.
     """
     reason = f"its process died {MAX_DEATHS} times, most likely because memory ran out"
-    task = result.config["task"]
+    task = json.loads(result.config["task"])
     for i in task["stops"]:
         _fail(launch, task, i, reason)
     return f"{', '.join(task['stops'])}: {reason}"
@@ -264,17 +265,26 @@ def _in_lanes(tasks: Sequence[dict], slots: int) -> list[dict]:
 
 
 def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) -> list:
-    """Runs the trials; returns their results, or none where the user stopped them."""
+    """Runs the trials; returns their results, or none where the user stopped them.
+
+    Tune is told each trial's task as a text. It would copy a grid of them, and all that
+    is in it, for each trial anew, which takes minutes for thousands of trials.
+    """
+    from ray.tune.search import basic_variant
+
+    points = [{"task": json.dumps(task)} for task in tasks]
     trainable = tune.with_resources(
         train_points, {"cpu": launch.resources.cpus, "gpu": launch.resources.gpus}
     )
     with temporary.folder("bmg_sweeps_") as folder:
         tuner = tune.Tuner(
             trainable,
-            param_space={"task": tune.grid_search(tasks), "launch": dict(constants)},
+            param_space={"task": None, "launch": dict(constants)},
             tune_config=tune.TuneConfig(
+                search_alg=basic_variant.BasicVariantGenerator(points),
+                num_samples=len(points),
                 reuse_actors=True,
-                trial_dirname_creator=lambda trial: min(trial.config["task"]["stops"]),
+                trial_dirname_creator=lambda trial: min(_stops(trial.config)),
             ),
             run_config=tune.RunConfig(
                 name="launch",
@@ -289,6 +299,11 @@ def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) 
             return list(tuner.fit())
         except _Stopped:
             return []
+
+
+def _stops(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the stop rules of a trial's points, by their ids."""
+    return json.loads(config["task"])["stops"]
 
 
 class _Stopped(Exception):

@@ -86,7 +86,9 @@ class Attempt:
         if progress is not None:
             changes["progress"] = dict(progress)
         if provenance is not None:
-            changes["provenance"] = manifests.Provenance.of(_private(provenance))
+            scrub = privacy.scrubber(folders=True)
+            noted = _private(provenance, scrub)
+            changes["provenance"] = manifests.Provenance.of(noted)
         self._commits += 1
         _patiently(functools.partial(self._commit, changes, objects, release))
         if release:
@@ -216,18 +218,19 @@ def _abandoning(attempt: Attempt) -> Iterator[None]:
 
 def _scrubbed(failure: manifests.Failure) -> manifests.Failure:
     """Leaves secrets and folders out of what was raised, which may say anything."""
-    said = _private({"type": failure.type, "message": failure.message})
+    scrub = privacy.scrubber(folders=True)
+    said = _private({"type": failure.type, "message": failure.message}, scrub)
     return msgspec.structs.replace(failure, **said)
 
 
-def _private(value: Any) -> Any:
+def _private(value: Any, scrub: Callable[[str], str]) -> Any:
     """Scrubs every text in lists and mappings, and writes it in one line."""
     if isinstance(value, str):
-        return errors.one_line(privacy.scrubbed(value, folders=True))
+        return errors.one_line(scrub(value))
     if isinstance(value, Mapping):
-        return {key: _private(one) for key, one in value.items()}
+        return {key: _private(one, scrub) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_private(one) for one in value]
+        return [_private(one, scrub) for one in value]
     return value
 
 

@@ -23,7 +23,7 @@ import concurrent.futures
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
     import numpy as np
 
 TRIES = 2  # Attempts that may raise before a point counts as failed.
-_THREADS = 32  # So many records are read at once from object storage.
+_THREADS = 32  # So many records are declared at once, or read from object storage.
 
 Rows = encoding.Rows
 PARTS, SPLITS, TABLES = manifests.PARTS, manifests.SPLITS, manifests.TABLES
@@ -185,6 +185,17 @@ def declare(storage: files.Storage, trainer: str, point_id: str, gin_text: str) 
         storage.replace(gin_text.encode(), trainer, point_id, "point.gin")
 
 
+def declare_all(storage: files.Storage, points: Iterable[tuple[str, str, str]]) -> None:
+    """Declares many points at once: a disk or a server is what one waits for.
+
+    Args:
+        storage: where the records lie.
+        points: trainer, id and gin text of each.
+    """
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda point: declare(storage, *point), points))
+
+
 def gin_text(storage: files.Storage, trainer: str, point_id: str) -> str:
     """Reads the text that `declare` wrote."""
     return storage.read(trainer, point_id, "point.gin").decode()
@@ -310,14 +321,24 @@ def scan(
     there = {trainer: storage.folders(trainer) for trainer in {t for t, _ in keys}}
     records = {i: Record(trainer, i) for trainer, i in keys}
     known = [(trainer, i) for trainer, i in keys if i in there[trainer]]
+    return records | read_all(storage, known, verify)
 
+
+def read_all(
+    storage: files.Storage, keys: Sequence[tuple[str, str]], verify: bool = False
+) -> dict[str, Record]:
+    """Reads the records of points that are declared, as `scan` does.
+
+    No folder is listed that holds the points of others: that would take longer the more
+    they are.
+    """
     read_one = functools.partial(_read_verified if verify else read, storage)
     if storage.is_local:
-        found = [read_one(*key) for key in known]
+        found = [read_one(*key) for key in keys]
     else:
         with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
-            found = list(pool.map(lambda key: read_one(*key), known))
-    return records | {record.id: record for record in found}
+            found = list(pool.map(lambda key: read_one(*key), keys))
+    return {record.id: record for record in found}
 
 
 def _read_verified(storage: files.Storage, trainer: str, point_id: str) -> Record:

@@ -61,7 +61,7 @@ def is_alike(selected: Selection, score: Score) -> bool | None:
     apart = selected.apart(score)
     if not apart or not apart.alike:
         return None
-    return score.configuration.id in {p.id for p in apart.alike}
+    return score.configuration.id in apart.alike_ids
 
 
 def _share(selected: Selection, score: Score, apart: HeldOut | None) -> Cell:

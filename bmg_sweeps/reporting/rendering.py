@@ -48,14 +48,13 @@ def render(template: str, scripts: Sequence[str], **values: Any) -> str:
     )
 
 
-@functools.cache
 def _environment() -> jinja2.Environment:
+    """Makes what fills templates in, which scrubs all that it is told."""
+    scrub = privacy.scrubber(homes=True)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
-        finalize=lambda value: (
-            privacy.scrubbed(value, homes=True) if type(value) is str else value
-        ),
+        finalize=lambda value: scrub(value) if type(value) is str else value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -6,14 +6,14 @@ say what kind of value theirs are, which decides how these are written.
 
 import dataclasses
 import enum
+import functools
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import rich.box
+import rich.cells
 import rich.console
-import rich.table
 import rich.text
 
 from bmg_sweeps import formatting
@@ -21,7 +21,6 @@ from bmg_sweeps.analysis import estimates, intervals
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.intervals import Interval
 
-MAX_WIDTH = 400  # Columns of characters of a table in a terminal.
 NOTHING = "–"  # Where there is no value.
 MAX_BUDGETS = 12  # Columns of a table that has one for each budget.
 
@@ -129,7 +128,7 @@ class Table:
         """Whether some columns stand below a common head."""
         return any(column.group for column in self.columns)
 
-    @property
+    @functools.cached_property
     def is_grouped(self) -> bool:
         """Whether some rows have the same in their first cell."""
         firsts = [row[0] for row in self.rows]
@@ -181,28 +180,50 @@ def written(column: Column, cell: Cell, is_exact: bool) -> str:
 def text(made: Sequence[Table], console: rich.console.Console) -> None:
     """Prints tables to a terminal, numbers with three digits."""
     for table in made:
-        view = rich.table.Table(
-            box=rich.box.SIMPLE_HEAD,
-            pad_edge=False,
-            collapse_padding=table.has_groups,  # Then there are many columns.
-        )
-        for i, name in enumerate(_heads(table)):
-            justify = "left" if i < 2 else "right"
-            view.add_column(rich.text.Text(name), justify=justify)
-        for i, row in enumerate(texts(table, is_exact=False)):
-            if table.is_grouped and i and table.rows[i][0] != table.rows[i - 1][0]:
-                view.add_section()
-            view.add_row(*map(rich.text.Text, row))  # Text is taken literally.
         title = rich.text.Text(table.title, style="bold")
         title.append(f" ({table.about})" if table.about else "", style="not bold")
         console.print(title, soft_wrap=True)
-        # A table wider than the terminal runs over its edge: cells folded to fit it
-        # cannot be read at all.
-        wide = rich.console.Console(file=console.file, width=MAX_WIDTH)
-        wide.print(view)
+        laid_out = rich.text.Text("\n".join(_laid_out(table)))  # Is taken literally.
+        console.print(laid_out, soft_wrap=True)
         for note in table.notes:
             console.print(rich.text.Text(note), soft_wrap=True)
         console.print()
+
+
+def _laid_out(table: Table) -> list[str]:
+    """Writes a table as lines, its columns as wide as their widest cells.
+
+    By hand: rich takes seconds for thousands of rows. A table wider than the terminal
+    runs over its edge: cells folded to fit it cannot be read at all.
+    """
+    heads = [head.split("\n") for head in _heads(table)]
+    rows = texts(table, is_exact=False)
+    columns = zip(*rows, strict=True) if rows else [()] * len(heads)
+    widths = [
+        max(map(rich.cells.cell_len, (*head, *column)))
+        for head, column in zip(heads, columns, strict=True)
+    ]
+    gap = " " * (2 if table.has_groups else 3)  # With groups there are many columns.
+    width = sum(widths) + len(gap) * (len(widths) - 1)
+
+    def line(cells: Sequence[str]) -> str:
+        rooms = (
+            " " * (width - rich.cells.cell_len(cell))
+            for cell, width in zip(cells, widths, strict=True)
+        )
+        placed = [
+            cell + room if i < 2 else room + cell
+            for i, (cell, room) in enumerate(zip(cells, rooms, strict=True))
+        ]
+        return f" {gap.join(placed)} "
+
+    blank = " " * (width + 2)
+    lines = [blank, *map(line, zip(*heads, strict=True)), f" {'─' * width} "]
+    for i, row in enumerate(rows):
+        if table.is_grouped and i and table.rows[i][0] != table.rows[i - 1][0]:
+            lines.append(blank)
+        lines.append(line(row))
+    return [*lines, blank]
 
 
 def _heads(table: Table) -> list[str]:

@@ -82,7 +82,7 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
     while True:
         keys = [(task.trainer, i) for i in waiting]
         todo, code = [], task.launch.get("code")
-        for i, record in store.scan(storage, keys, verify=True).items():
+        for i, record in store.read_all(storage, keys, verify=True).items():
             status = store.status(record, task.stops[i], code, task.lost)
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven

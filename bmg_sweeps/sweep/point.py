@@ -42,6 +42,11 @@ class Point:
         text = json.dumps([self.trainer, values], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
+    @functools.cached_property
+    def _configurations(self) -> dict[tuple[str, ...], "Point"]:
+        """What `configuration` has made: a report asks for it a dozen times."""
+        return {}
+
     @property
     def structure(self) -> tuple[Any, ...]:
         """The values that shape the compiled program.
@@ -61,8 +66,10 @@ class Point:
             A point without them: the unit of selection.
         """
         over = tuple(over)
-        values = {k: v for k, v in self.values.items() if k not in over}
-        return dataclasses.replace(self, values=values)
+        if over not in self._configurations:
+            values = {k: v for k, v in self.values.items() if k not in over}
+            self._configurations[over] = dataclasses.replace(self, values=values)
+        return self._configurations[over]
 
     def replaced(self, **values: Any) -> "Point":
         """Gives some fields other values, which are of the fields' types."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import msgspec
 import numpy as np
@@ -136,6 +137,17 @@ def test_of_equal_configurations_the_plain_one_is_flattered_and_this_is_not():
         )
     assert np.mean(plain) == pytest.approx(0.67, abs=0.01)
     assert abs(np.mean(apart)) <= 0.02
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_draws_are_counted_by_binomial_coefficients(size):
+    """C(i, n) / C(N, n), in whole numbers until the end; 0 where n > i."""
+    numbers = sorted({1, size // 3 or 1, size})
+    expected = [
+        [math.comb(i, n) / math.comb(size, n) for i in range(size + 1)] for n in numbers
+    ]
+    found = tuning_curves.below(size, numbers)
+    assert found == pytest.approx(np.array(expected), rel=1e-11, abs=1e-300)
 
 
 def test_shares_are_those_of_the_formula_and_equal_ones_share():

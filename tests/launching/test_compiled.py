@@ -1,10 +1,14 @@
 """The cache of compiled programs goes on after a kill."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
-from bmg_sweeps.launching import compiled
+import toy_points
+
+from bmg_sweeps import paths
+from bmg_sweeps.launching import cluster, compiled
 
 COMPILE = """
 import sys, warnings, jax
@@ -26,6 +30,49 @@ def compile_in(folder):
         check=False,
     )
     return done.returncode == 0
+
+
+TRAIN = """
+import sys, tempfile
+import jax
+counts = dict.fromkeys(("compile_requests_use_cache", "cache_hits"), 0)
+
+def count(name, **_):
+    name = name.rpartition("/")[2]
+    counts[name] = counts.get(name, 0) + 1
+
+jax.monitoring.register_event_listener(count)
+import toy_points
+from bmg_sweeps.records import files
+with toy_points.importable(), tempfile.TemporaryDirectory() as folder:
+    storage = files.open_storage(folder)
+    toy_points.declare(storage, "a", seed=int(sys.argv[1]), rate=float(sys.argv[2]))
+    assert toy_points.run(storage, "a") == "done"
+print(counts["compile_requests_use_cache"], counts["cache_hits"])
+"""
+
+
+def train_in(folder, *values):
+    """Trains a toy point as a worker does; returns programs asked for, and found."""
+    environment = cluster.worker_environment(cluster.Resources())
+    environment |= {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    tests = str(pathlib.Path(toy_points.__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN, *values],
+        env=os.environ | environment | {"PYTHONPATH": tests},
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return tuple(map(int, done.stdout.split()))
+
+
+def test_a_second_process_compiles_nothing_of_a_known_structure(tmp_path):
+    """Whatever the seed and the rate, and however fast a program compiles."""
+    asked, found = train_in(tmp_path, "0", "0.1")
+    assert found < asked
+    assert train_in(tmp_path, "1", "0.2") == (asked, asked)
 
 
 def test_an_orphan_in_the_cache_does_not_turn_it_off(tmp_path):

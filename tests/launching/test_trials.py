@@ -1,12 +1,14 @@
 """How a plan becomes trials: of one structure and width, small, and in a good order."""
 
 import json
+import os
 import pathlib
 import tempfile
 
 import pytest
 from ray import cloudpickle
 
+from bmg_sweeps import errors
 from bmg_sweeps.launching import cluster, planning, temporary, trials
 from bmg_sweeps.records import attempts, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
@@ -122,6 +124,58 @@ def test_a_trial_is_told_no_more_than_which_points():
     """Tune writes its configs again and again: ids and stop rules, 150 bytes each."""
     points = [point(1, seed) for seed in range(100)]
     assert len(json.dumps(make(points))) < 150 * len(points)
+
+
+def test_tune_makes_each_trial_without_a_look_at_the_others(storage, monkeypatch):
+    """It would copy a grid of all tasks once for each of them."""
+    import ray.tune
+    from ray.tune.experiment import Experiment
+
+    asked = {}
+
+    class Tuner:
+        def __init__(self, trainable, **keywords):
+            asked.update(keywords, trainable=trainable)
+
+        def fit(self):
+            return []
+
+    monkeypatch.setattr(ray.tune, "Tuner", Tuner)
+    points = [point(1, seed) for seed in range(3)]
+    tasks = make(points)
+    resources = cluster.Resources()
+    trials._fit(ray.tune, tasks, {}, launch(storage, resources=resources))
+    assert asked["param_space"] == {"task": None, "launch": {}}
+    tune, told = asked["tune_config"], []
+    experiment = Experiment(
+        "launch",
+        asked["trainable"],
+        config=asked["param_space"],
+        num_samples=tune.num_samples,
+        storage_path=storage.root,
+    )
+    tune.search_alg.add_configurations([experiment])
+    while (trial := tune.search_alg.next_trial()) is not None:
+        told.append(json.loads(trial.config["task"]))
+        assert tune.trial_dirname_creator(trial) == min(told[-1]["stops"])
+    assert told == tasks
+
+
+def test_tune_writes_no_snapshots_of_its_trials(storage, monkeypatch):
+    """Each would have all of them, a few kilobytes a trial, and none is ever read."""
+    import ray
+    from ray.tune import constants
+
+    def init(**_):
+        raise ConnectionError
+
+    name = "TUNE_GLOBAL_CHECKPOINT_S"
+    assert name in constants.TUNE_ENV_VARS
+    monkeypatch.setattr(ray, "init", init)
+    resources = cluster.Resources(address="nowhere:1")
+    with pytest.raises(errors.UserError), cluster.connect(resources, storage):
+        pass
+    assert float(os.environ[name]) > 1e7  # Seconds.
 
 
 def test_what_is_sent_to_workers_can_be():

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pickle
+import threading
 import zipfile
 
 import forged
@@ -714,6 +715,31 @@ def test_a_scan_asks_only_once_for_all_points_that_there_are_not(storage, monkey
     assert store.status(records[KEY[1]], STOP) == "done"
     assert records["missing7"].manifest == manifests.EMPTY
     assert sorted(asked) == [("trainer",), KEY, (*KEY, MANIFEST)]
+
+
+def test_many_points_are_declared_at_the_same_time(storage, monkeypatch):
+    """Each write waits for the disk or the server: two of them meet."""
+    both, declare = threading.Barrier(2, timeout=10), store.declare
+
+    def meet(*arguments):
+        both.wait()
+        declare(*arguments)
+
+    monkeypatch.setattr(store, "declare", meet)
+    store.declare_all(storage, [("trainer", "a", "x = 1"), ("trainer", "b", "x = 2")])
+    assert store.gin_text(storage, "trainer", "a") == "x = 1"
+    assert store.gin_text(storage, "trainer", "b") == "x = 2"
+
+
+def test_a_refusal_to_declare_one_of_many_points_is_told(storage, monkeypatch):
+    """As that of a single one is."""
+
+    def refused(*_):
+        raise files.StorageError("--storage runs: expected one that can be written")
+
+    monkeypatch.setattr(store, "declare", refused)
+    with pytest.raises(files.StorageError):
+        store.declare_all(storage, [("trainer", "a", "x = 1")])
 
 
 @pytest.fixture

@@ -354,6 +354,27 @@ def test_text_contains_every_cell_title_and_note(fixture, request):
             assert note in " ".join(text.split())
 
 
+def test_text_aligns_columns_however_wide():
+    """Two left, the others right; a line between groups; nothing is folded."""
+    columns = (tables.Column("method"), tables.Column("at"), tables.Column("score"))
+    long = "x" * 500
+    rows = (("A", "日本", "1"), ("A", long, "2"), ("B", None, "1.5 ± 3"))
+    table = tables.Table(ANY, "T", columns, rows)
+    blank = " " * (6 + 3 + 500 + 3 + 7 + 2)
+    assert as_text([table]).splitlines() == [
+        "T",
+        blank,
+        " method   at" + " " * 498 + "     score ",
+        " " + "─" * (len(blank) - 2) + " ",
+        " A        日本" + " " * 496 + "         1 ",
+        " A        " + long + "         2 ",
+        blank,
+        " B        –" + " " * 499 + "   1.5 ± 3 ",
+        blank,
+        "",
+    ]
+
+
 def test_text_writes_no_emoji():
     """In an error message, `:b:` is as likely a slice."""
     columns = (tables.Column("c [:b:]"),)

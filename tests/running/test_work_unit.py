@@ -50,6 +50,13 @@ def test_no_point_leaves_anything_to_the_next(storage):
     np.testing.assert_allclose(b, np.multiply(a, 20), rtol=1e-5)
 
 
+def test_a_trial_lists_no_folder_of_the_points_of_others(storage, monkeypatch):
+    """Where there are ten thousand of them, that would take longer than the trial."""
+    declare(storage, "a")
+    monkeypatch.delattr(type(storage), "folders")
+    assert run(storage, "a") == "done"
+
+
 def test_a_field_that_is_not_bound_is_not_the_last_points(storage):
     """Gin's bindings are global; a text that forgets one must fail, not inherit it."""
     run(storage, declare(storage, "a"))

@@ -306,6 +306,14 @@ def test_a_configuration_is_a_point_without_its_seed():
     assert configuration.id != resolve(seed=1, rate=0.2).configuration().id
 
 
+def test_a_configuration_is_made_once_for_each_choice_of_fields():
+    """A report of thousands of points asks for it, and its id, a dozen times."""
+    found = resolve()
+    assert found.configuration() is found.configuration(["seed"])
+    assert found.configuration(("kind",)).values != found.configuration().values
+    assert found.replaced(seed=2).configuration().values == found.configuration().values
+
+
 def test_a_configuration_leaves_out_whatever_is_averaged_over():
     """An iterator of names is read once."""
     configuration = resolve().configuration(iter(("seed", "kind")))
