@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import rich.cells
 import rich.console
 import rich.text
+import tabulate
 
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates, intervals
@@ -22,6 +22,7 @@ from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.intervals import Interval
 
 NOTHING = "–"  # Where there is no value.
+tabulate.MIN_PADDING = 0  # Columns are as wide as their widest cell.
 MAX_BUDGETS = 12  # Columns of a table that has one for each budget.
 
 
@@ -183,47 +184,33 @@ def text(made: Sequence[Table], console: rich.console.Console) -> None:
         title = rich.text.Text(table.title, style="bold")
         title.append(f" ({table.about})" if table.about else "", style="not bold")
         console.print(title, soft_wrap=True)
-        laid_out = rich.text.Text("\n".join(_laid_out(table)))  # Is taken literally.
+        laid_out = rich.text.Text(_laid_out(table))  # Is taken literally.
         console.print(laid_out, soft_wrap=True)
         for note in table.notes:
             console.print(rich.text.Text(note), soft_wrap=True)
         console.print()
 
 
-def _laid_out(table: Table) -> list[str]:
-    """Writes a table as lines, its columns as wide as their widest cells.
+def _laid_out(table: Table) -> str:
+    """Writes a table as lines.
 
-    By hand: rich takes seconds for thousands of rows. A table wider than the terminal
-    runs over its edge: cells folded to fit it cannot be read at all.
+    One wider than the terminal runs over its edge: cells that are folded to fit it
+    cannot be read at all.
     """
-    heads = [head.split("\n") for head in _heads(table)]
-    rows = texts(table, is_exact=False)
-    columns = zip(*rows, strict=True) if rows else [()] * len(heads)
-    widths = [
-        max(map(rich.cells.cell_len, (*head, *column)))
-        for head, column in zip(heads, columns, strict=True)
-    ]
-    gap = " " * (2 if table.has_groups else 3)  # With groups there are many columns.
-    width = sum(widths) + len(gap) * (len(widths) - 1)
-
-    def line(cells: Sequence[str]) -> str:
-        rooms = (
-            " " * (width - rich.cells.cell_len(cell))
-            for cell, width in zip(cells, widths, strict=True)
-        )
-        placed = [
-            cell + room if i < 2 else room + cell
-            for i, (cell, room) in enumerate(zip(cells, rooms, strict=True))
-        ]
-        return f" {gap.join(placed)} "
-
-    blank = " " * (width + 2)
-    lines = [blank, *map(line, zip(*heads, strict=True)), f" {'─' * width} "]
-    for i, row in enumerate(rows):
+    rows: list[Sequence[str]] = []
+    for i, row in enumerate(texts(table, is_exact=False)):
         if table.is_grouped and i and table.rows[i][0] != table.rows[i - 1][0]:
-            lines.append(blank)
-        lines.append(line(row))
-    return [*lines, blank]
+            rows.append([""] * len(row))
+        rows.append(row)
+    number = len(table.columns)
+    return tabulate.tabulate(
+        rows,
+        headers=_heads(table),
+        tablefmt="simple",
+        disable_numparse=True,
+        preserve_whitespace=True,
+        colalign=("left", "left", *("right",) * number)[:number] if rows else None,
+    )
 
 
 def _heads(table: Table) -> list[str]:

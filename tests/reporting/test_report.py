@@ -360,17 +360,14 @@ def test_text_aligns_columns_however_wide():
     long = "x" * 500
     rows = (("A", "日本", "1"), ("A", long, "2"), ("B", None, "1.5 ± 3"))
     table = tables.Table(ANY, "T", columns, rows)
-    blank = " " * (6 + 3 + 500 + 3 + 7 + 2)
-    assert as_text([table]).splitlines() == [
+    assert [line.rstrip() for line in as_text([table]).splitlines()] == [
         "T",
-        blank,
-        " method   at" + " " * 498 + "     score ",
-        " " + "─" * (len(blank) - 2) + " ",
-        " A        日本" + " " * 496 + "         1 ",
-        " A        " + long + "         2 ",
-        blank,
-        " B        –" + " " * 499 + "   1.5 ± 3 ",
-        blank,
+        "method  at" + " " * 498 + "    score",
+        "------  " + "-" * 500 + "  -------",
+        "A       日本" + " " * 496 + "        1",
+        "A       " + long + "        2",
+        "",
+        "B       –" + " " * 499 + "  1.5 ± 3",
         "",
     ]
 
