@@ -40,3 +40,26 @@ def test_one_gradient_has_no_variance_and_no_ratio():
 def test_the_ratio_is_norm_over_variance():
     ratio = diagnostics.norm_to_variance(jnp.array(2.0), jnp.array(8.0))
     assert ratio == 0.25
+
+
+def test_a_unit_is_dead_that_fires_for_no_input():
+    """The second and the last of four; 0 is no firing."""
+    features = jnp.array([[1.0, 0.0, -1.0, 0.0], [0.0, -2.0, 3.0, 0.0]])
+    assert diagnostics.dead_share(features) == 0.5
+
+
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
+def test_the_rank_is_how_many_singular_values_make_all_but_a_hundredth(shape):
+    """By a singular value decomposition in double precision."""
+    generator = np.random.default_rng(0)
+    left, right = (np.linalg.qr(generator.normal(size=(n, 12)))[0] for n in shape)
+    for decay, expected in ((0.0, 1), (0.5, 7), (1.0, 12)):
+        values = decay ** np.arange(12)
+        shares = np.cumsum(values) / values.sum()
+        assert 1 + np.sum(shares < 0.99) == expected
+        features = jnp.asarray(left * values @ right.T, jnp.float32)
+        assert diagnostics.effective_rank(features) == expected
+
+
+def test_features_that_are_nothing_have_no_rank():
+    assert diagnostics.effective_rank(jnp.zeros((3, 4))) == 0

@@ -132,6 +132,29 @@ def test_a_kill_between_commits_loses_only_the_work_since(storage, monkeypatch):
     assert_same(outcome(storage, "a"), outcome(storage, "b"))
 
 
+def test_columns_that_come_and_go_leave_rows_whole(storage, toy, monkeypatch):
+    """Of code that was changed in between: None stands where a column is not."""
+    run(storage, declare(storage, "a"), stop={"env_steps": 20})
+    train = toy.train
+
+    def renamed(config, state, source):
+        state, rows = train(config, state, source)
+        rows["loss"] = rows.pop("reward")
+        return state, rows
+
+    monkeypatch.setattr(toy, "train", renamed)
+    programs._COMPILED.clear()
+    try:
+        assert run(storage, "a", stop={"env_steps": 40}) == "done"
+    finally:
+        programs._COMPILED.clear()
+    rows = store.rows(storage, store.read(storage, "toy_trainer", "a"))
+    assert rows["env_steps"] == list(range(5, 41, 5))
+    assert rows["reward"][4:] == rows["loss"][:4] == [None] * 4
+    assert None not in rows["reward"][:4] + rows["loss"][4:]
+    assert {len(column) for column in rows.values()} == {8}
+
+
 def test_a_longer_stop_rule_continues_the_record(storage):
     """20 steps and then 60 are the same as 60."""
     run(storage, declare(storage, "a"))

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bmg_sweeps.core import networks
+from bmg_sweeps.environments import two_colors
 from trainers import _two_colors_statistics
 
 ROLLOUT = 16  # Environment steps, as in the paper.
@@ -231,3 +233,24 @@ def test_no_derivative_flows_through_statistics():
     value, gradient = jax.value_and_grad(everything)(jnp.asarray(measurements))
     assert value != everything(2 * measurements)  # They do hold the measurements.
     np.testing.assert_array_equal(gradient, 0.0)
+
+
+def test_states_that_features_are_measured_on_are_distinct_and_the_same_always():
+    """No two of agent, blue and red share a cell; no state comes twice as often."""
+    cells = _two_colors_statistics._probed()
+    assert cells.shape == (_two_colors_statistics.PROBED, 3)
+    assert all(len(set(row)) == 3 for row in cells.tolist())
+    assert len(np.unique(cells, axis=0)) > 0.9 * _two_colors_statistics.PROBED
+    np.testing.assert_array_equal(cells, _two_colors_statistics._probed())
+
+
+def test_dead_units_and_rank_are_those_of_the_last_hidden_layer():
+    """Of eight units two never fire, and four are the same one."""
+    network = networks.mlp((16, 8), 4)
+    params = network.init(jax.random.key(0), jnp.zeros(two_colors.OBSERVATION_SIZE))
+    last = params["mlp/~/linear_1"]
+    last["b"] = jnp.array([-99.0, -99.0, *[1.0] * 6])
+    last["w"] = last["w"].at[:, 4:8].set(last["w"][:, 4:5])
+    found = _two_colors_statistics.of_features(params)
+    assert found["dead_units"] == 0.25
+    assert 1 <= found["feature_rank"] <= 3
