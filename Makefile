@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STORAGE ?= runs
 
-.PHONY: demo test test-slow test-faults lint requirements clean
+.PHONY: demo test test-slow test-faults bench lint requirements clean
 
 demo: .venv/installed
 	$(BIN)/python -m bmg_sweeps launch figure_2 --scale smoke --storage $(STORAGE)
@@ -27,6 +27,10 @@ test-slow: .venv/installed_dev
 
 test-faults: .venv/installed_dev
 	$(BIN)/python -m pytest -m faults -s
+
+# Speed against its goals, on one core and not under load: some ten minutes.
+bench: .venv/installed
+	NPROC=1 taskset -c 0 $(BIN)/python -m benchmarks
 
 # Style, types of the driver's packages, unused code, unused and missing dependencies.
 lint: .venv/installed_dev

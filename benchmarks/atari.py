@@ -79,16 +79,21 @@ def minatar(repeats: int) -> None:
     _print_row("agent", "frames/s", "floor, frames/s", "floor's share", "compile, s")
     _print_row(*["---"] * 5)
     for name, values in AGENTS.items():
-        trainer, config = bound(LITE | values)
-        compiled, seconds = programs.compiled(trainer, [config], None)
-        learn = functools.partial(_learned, compiled, config)
-        state = compiled.init(config, jax.random.key(0), None)
-        rate = _steps(config) * config.record_interval / fastest(learn, state, repeats)
-        floor = _steps(config) / floor_seconds(config, repeats)
+        rate, floor, seconds = minatar_rates(values, repeats)
         _print_row(
             *(name, f"{rate:,.0f}", f"{floor:,.0f}", f"{rate / floor:.2f}"),
             f"{seconds:.1f}",
         )
+
+
+def minatar_rates(values: dict, repeats: int) -> tuple[float, float, float]:
+    """Returns frames a second of training, of its floor, and seconds of compiling."""
+    trainer, config = bound(LITE | values)
+    compiled, seconds = programs.compiled(trainer, [config], None)
+    learn = functools.partial(_learned, compiled, config)
+    state = compiled.init(config, jax.random.key(0), None)
+    rate = _steps(config) * config.record_interval / fastest(learn, state, repeats)
+    return rate, _steps(config) / floor_seconds(config, repeats), seconds
 
 
 def games(repeats: int) -> None:

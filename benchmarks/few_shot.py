@@ -31,6 +31,7 @@ SETTINGS = {
     "FOMAML K=1": {"inner_steps": 1, "update_kind": "fomaml"},
     "BMG K=1 L=10": {"update_kind": "bmg", "inner_steps": 1, "target_steps": 10},
     "BMG K=5 L=1": {"update_kind": "bmg", "inner_steps": 5, "target_steps": 1},
+    "BMG K=5 L=5": {"update_kind": "bmg", "inner_steps": 5, "target_steps": 5},
 }
 
 
@@ -44,10 +45,10 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for name in options.settings:
         values = SETTINGS[name]
-        seconds, compile_seconds, num_bytes = _measure(values, options.repeats)
+        seconds, compile_seconds, num_bytes = measure(values, options.repeats)
         cells = [name, f"{seconds:.2f}", "–", "–"]
         if values.get("adapted") != "head" and values.get("update_kind") != "fomaml":
-            floor = _floor(
+            floor = floor_seconds(
                 values["inner_steps"], values.get("target_steps", 0), options.repeats
             )
             cells[2:] = [f"{floor:.2f}", f"{seconds / floor:.2f}"]
@@ -57,7 +58,7 @@ def main() -> None:
     print(f"\nPeak memory of the process, all settings in turn: {peak:.1f} GB")
 
 
-def _measure(values: dict, repeats: int) -> tuple[float, float, int]:
+def measure(values: dict, repeats: int) -> tuple[float, float, int]:
     """Seconds of a meta-update and of compiling, and bytes beside the arguments."""
     fixed = {"record_interval": 1, "evaluation_interval": 1, "data_set": "glyphs"}
     gin_text = point.resolve("few_shot", fixed | values).gin_text()
@@ -74,7 +75,7 @@ def _measure(values: dict, repeats: int) -> tuple[float, float, int]:
     return seconds, compile_seconds, train.memory_analysis().temp_size_in_bytes
 
 
-def _floor(inner_steps: int, target_steps: int, repeats: int) -> float:
+def floor_seconds(inner_steps: int, target_steps: int, repeats: int) -> float:
     """Seconds of the products alone."""
     total, size, channels = 0.0, _SIZE, 3
     for block in range(4):

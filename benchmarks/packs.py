@@ -28,13 +28,13 @@ def main() -> None:
     print("| --- | --- | --- | --- |")
     alone = None
     for width in options.widths:
-        rate, compile_seconds = _measure(width, options.repeats)
+        rate, compile_seconds = measure(width, options.repeats)
         alone = alone or rate
         cells = (str(width), f"{rate:,.0f}", f"{rate / alone:.2f}")
         print("|", " | ".join((*cells, f"{compile_seconds:.1f}")), "|", flush=True)
 
 
-def _measure(width: int, repeats: int) -> tuple[float, float]:
+def measure(width: int, repeats: int) -> tuple[float, float]:
     """Environment steps per second of all points, and the seconds of compiling."""
     texts = [point.resolve(_TRAINER, {"seed": i}).gin_text() for i in range(width)]
     trainer, _ = binding.bind(_TRAINER, texts[0])

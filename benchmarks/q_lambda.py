@@ -36,13 +36,13 @@ def main() -> None:
     floor = 0.0
     for name, values in SETTINGS.items():
         train, state, compile_seconds = two_colors.compiled(TRAINER, values)
-        floor = floor or _floor(state.learner.params, options.repeats)
+        floor = floor or floor_steps_per_second(state.learner.params, options.repeats)
         rate = two_colors.steps_per_second(train, state, options.repeats)
         cells = (name, f"{rate:,.0f}", f"{floor:,.0f}", f"{floor / rate:.2f}")
         print("|", " | ".join((*cells, f"{compile_seconds:.1f}")), "|", flush=True)
 
 
-def _floor(params, repeats: int, steps: int = 20_000) -> float:
+def floor_steps_per_second(params, repeats: int, steps: int = 20_000) -> float:
     """Times five arrays of the network's size being read and written."""
     arrays = [jax.tree.map(lambda x, n=n: x + n, params) for n in range(5)]
     factor = jnp.asarray(0.999999)

@@ -1,8 +1,8 @@
 """Two-colors at full length, on two cores: one rate and three seeds of what it claims.
 
 Claim: MG without entropy in its meta-objective collapses, BMG with a target of one step
-does so too, and one that follows the meta-learned rule to its end degenerates. That a
-larger K helps is said at one horizon, K + L − 1; those here differ.
+does so too, and one that follows the meta-learned rule to its end degenerates. For a
+given horizon, T = K + L − 1, increasing K is uniformly beneficial.
 """
 
 import dataclasses
@@ -25,12 +25,14 @@ def bmg(inner_steps, target_steps, **values):
 
 
 K_AND_L = ((1, 1), (1, 7), (3, 7), (7, 2), (7, 7), (7, 9))
+K_AND_L += ((1, 9), (7, 3), (1, 15))  # T = 9, as (3, 7); and T = 15, as (7, 9).
+WEIGHTS = (0.0, 0.1, 0.2, 0.4, 0.8)
 AGENTS = {
-    "fixed ε=0.1": FIXED | {"entropy_weight": 0.1},
-    "fixed ε=0.2": FIXED | {"entropy_weight": 0.2},
+    **{f"fixed ε={weight}": FIXED | {"entropy_weight": weight} for weight in WEIGHTS},
     "MG K=7": MG | {"inner_steps": 7},
-    "MG + entropy K=7": MG_ENTROPY | {"inner_steps": 7},
-} | {f"BMG K={k} L={n}": bmg(k, n) for k, n in K_AND_L}
+    **{f"MG + entropy K={k}": MG_ENTROPY | {"inner_steps": k} for k in (1, 3, 7, 8)},
+    **{f"BMG K={k} L={n}": bmg(k, n) for k, n in K_AND_L},
+}
 ABLATIONS = {
     "K=1 L=7, rule only": bmg(1, 7, target_weight="meta_learned_weight"),
     "K=1 L=7 + entropy": bmg(1, 7, meta_entropy_weight=0.1),
@@ -44,7 +46,9 @@ CLAIMS = (  # Of the fixed weights, against the better one.
     ("BMG is better than fixed", "BMG K=1 L=7", "fixed ε=0.2"),
     ("Longer targets help, at K=1", "BMG K=1 L=7", "BMG K=1 L=1"),
     ("Longer targets help, at K=7", "BMG K=7 L=9", "BMG K=7 L=2"),
-    ("A larger K helps, beside one L", "BMG K=7 L=7", "BMG K=1 L=7"),
+    ("At T = 9, K = 3 is better than K = 1", "BMG K=3 L=7", "BMG K=1 L=9"),
+    ("At T = 9, K = 7 is better than K = 3", "BMG K=7 L=3", "BMG K=3 L=7"),
+    ("At T = 15, K = 7 is better than K = 1", "BMG K=7 L=9", "BMG K=1 L=15"),
     ("The rule for all steps degenerates", "BMG K=1 L=7", "K=1 L=7, rule only"),
     ("KL-1 is better than KL-2", "BMG K=1 L=7", "K=1 L=7, KL-2"),
     ("KL-1 is better than KL-S", "BMG K=1 L=7", "K=1 L=7, KL-S"),
