@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from bmg_sweeps.core import losses, networks, recall, returns
 from bmg_sweeps.environments import two_colors
-from trainers import _two_colors_statistics
+from trainers import _two_colors_meta_input, _two_colors_statistics
 
 EntropyWeight = Callable[[jax.Array], jax.Array]
 """ε(t): the meta-network's input ↦ the weight of the entropy loss."""
@@ -39,14 +39,6 @@ class Pending(NamedTuple):
     policy_entropy: jax.Array  # [] nats.
 
 
-class Moments(NamedTuple):
-    """Of the mean rewards of all rollouts so far."""
-
-    count: jax.Array  # [] int32, rollouts.
-    mean: jax.Array  # [].
-    variance: jax.Array  # [].
-
-
 class Learner(NamedTuple):
     """The agent and its world: all that an update of the agent reads and changes."""
 
@@ -57,7 +49,7 @@ class Learner(NamedTuple):
     pending: Pending | None  # What that rollout left, if an update is still to use it.
     key: chex.PRNGKey
     statistics: _two_colors_statistics.Statistics
-    moments: Moments | None  # Where they normalize t.
+    moments: _two_colors_meta_input.Moments | None  # Of mean rewards, to normalize t.
 
 
 def init(config: Any, key: chex.PRNGKey) -> Learner:
@@ -85,7 +77,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
         pending=None,
         key=key,
         statistics=_two_colors_statistics.init(("entropy_weight", "policy_entropy")),
-        moments=_no_moments() if is_normalized else None,
+        moments=_two_colors_meta_input.no_moments() if is_normalized else None,
     )
 
 
@@ -113,13 +105,10 @@ def normalized_mean_rewards(learner: Learner) -> jax.Array:
 
     Source: Luketina et al. (2022), "reward context".
     """
-    moments = learner.moments
-    deviation = jnp.sqrt(moments.variance + _VARIANCE_FLOOR)
-    return jnp.tanh((learner.recent_rewards - moments.mean) / deviation)
+    return _two_colors_meta_input.normalized(learner.recent_rewards, learner.moments)
 
 
 META_INPUTS = {f.__name__: f for f in (mean_rewards, normalized_mean_rewards)}
-_VARIANCE_FLOOR = 1e-8  # There is none before the second rollout.
 
 
 def update_rule(
@@ -278,27 +267,15 @@ def _collect(config, learner):
     environment, rollout, outputs = two_colors.collect(
         rollout_key, learner.environment, policy, config.rollout_length
     )
-    mean_reward, moments = jnp.mean(rollout.rewards), learner.moments
+    mean_reward = jnp.mean(rollout.rewards)
     learner = learner._replace(
         environment=environment,
         rollout=rollout,
         recent_rewards=jnp.append(learner.recent_rewards[1:], mean_reward),
         key=key,
-        moments=None if moments is None else _accumulate(moments, mean_reward),
+        moments=_two_colors_meta_input.accumulate(learner.moments, mean_reward),
     )
     return learner, outputs
-
-
-def _no_moments():
-    return Moments(jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.zeros(()))
-
-
-def _accumulate(moments, value):
-    """Counts one more value in running moments (Welford, 1962)."""
-    count = moments.count + 1
-    mean = moments.mean + (value - moments.mean) / count
-    square = (value - moments.mean) * (value - mean)
-    return Moments(count, mean, moments.variance + (square - moments.variance) / count)
 
 
 def _loss(config, params, rollout, outputs, entropy_weight):

@@ -63,7 +63,7 @@ def train(
     update: Callable[[State], tuple[State, Metrics]],
     env_steps: jax.Array,
     env_steps_per_update: int,
-    network: Callable[[Any], chex.ArrayTree],
+    measure: Callable[[Any], Metrics],
 ) -> tuple[State, Metrics]:
     """Runs one chunk of meta-updates.
 
@@ -72,12 +72,12 @@ def train(
         update: makes one meta-update.
         env_steps: [] int32, steps taken before.
         env_steps_per_update: those of one meta-update.
-        network: learner ↦ the parameters that act, whose features are measured.
+        measure: learner ↦ what is measured of its network.
 
     Returns:
         The state after the chunk, and [R] rows: `env_steps`, `total_reward` since the
         start, and so on; a repeated row counts once. What is measured of the network is
-        that of the end of the chunk in all of them.
+        that of the end of the chunk in all rows.
     """
 
     def meta_update(state: State, _: None) -> tuple[State, Metrics]:
@@ -88,7 +88,7 @@ def train(
     state, latched = jax.lax.scan(meta_update, state, length=length)
     num_rows = -(-length * env_steps_per_update // _two_colors_statistics.RECORD_EVERY)
     rows = _two_colors_statistics.rows(latched, env_steps, num_rows)
-    measured = _two_colors_statistics.of_features(network(state.learner))
+    measured = measure(state.learner)
     return state, rows | {n: jnp.full(num_rows, x) for n, x in measured.items()}
 
 

@@ -18,10 +18,10 @@ import optax
 
 from bmg_sweeps.core import networks, optimizers, peng_q_lambda, recall
 from bmg_sweeps.environments import two_colors
-from trainers import _two_colors_statistics
+from trainers import _two_colors_meta_input, _two_colors_statistics
 
 Epsilon = Callable[[jax.Array], jax.Array]
-"""ε(t): rewards of the recent steps ↦ the probability of a random action."""
+"""ε(t): the meta-network's input ↦ the probability of a random action."""
 
 
 class Learner(NamedTuple):
@@ -31,16 +31,17 @@ class Learner(NamedTuple):
     trace: chex.ArrayTree  # e: decayed sum of ∇q of the steps before, shaped like x.
     opt_state: optax.OptState
     environment: two_colors.State
-    recent_rewards: jax.Array  # t: [num_recent_rewards], oldest first.
+    recent_rewards: jax.Array  # [num_recent_rewards], oldest first.
     key: chex.PRNGKey
     statistics: _two_colors_statistics.Statistics
+    moments: _two_colors_meta_input.Moments | None  # Of rewards, to normalize t.
 
 
 class Visited(NamedTuple):
     """Where the agent has been, before each of T steps."""
 
     observations: jax.Array  # [T, 30].
-    recent_rewards: jax.Array  # [T, num_recent_rewards].
+    meta_inputs: jax.Array  # [T, num_recent_rewards], t.
 
 
 class _Noise(NamedTuple):
@@ -63,6 +64,7 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
     """
     key, network_key, environment_key = jax.random.split(key, 3)
     environment = two_colors.reset(environment_key)
+    is_normalized = config.meta_input == normalized_recent_rewards.__name__
     params = network(config).init(network_key, two_colors.observe(environment))
     return Learner(
         params=params,
@@ -72,7 +74,45 @@ def init(config: Any, key: chex.PRNGKey) -> Learner:
         recent_rewards=jnp.zeros(config.num_recent_rewards),
         key=key,
         statistics=_two_colors_statistics.init(("epsilon",)),
+        moments=_two_colors_meta_input.no_moments() if is_normalized else None,
     )
+
+
+def recent_rewards(learner: Learner) -> jax.Array:
+    """Returns the rewards of recent steps, 0 before the first.
+
+    Source: Flennerhag et al. (2022), Appendix B.3, "Meta-learning".
+    """
+    return learner.recent_rewards
+
+
+def normalized_recent_rewards(learner: Learner) -> jax.Array:
+    """Returns tanh((r − m) / s), with mean m and deviation s of all rewards so far.
+
+    Source: Luketina et al. (2022), "reward context".
+    """
+    return _two_colors_meta_input.normalized(learner.recent_rewards, learner.moments)
+
+
+def no_rewards(learner: Learner) -> jax.Array:
+    """Returns zeros: ε depends on nothing, and what is learned of it is one number.
+
+    Source: Luketina et al. (2022), without context.
+    """
+    return jnp.zeros_like(learner.recent_rewards)
+
+
+META_INPUTS = {
+    f.__name__: f for f in (recent_rewards, normalized_recent_rewards, no_rewards)
+}
+
+
+def values(config: Any, params: chex.ArrayTree, observations: jax.Array) -> jax.Array:
+    """Returns q(s, ·), [..., 4], of observations [..., 30].
+
+    Gradient: flows through both.
+    """
+    return recall.forward(params, observations, config.hidden_leak)[-1]
 
 
 def network(config: Any) -> hk.Transformed:
@@ -108,22 +148,24 @@ def act_and_learn(
 
 def _step(config, epsilon, learner, noise):
     observation = two_colors.observe(learner.environment)
-    outputs = recall.forward(learner.params, observation)
-    q_tm1 = outputs[-1]
-    rate = epsilon(learner.recent_rewards)
+    outputs = recall.forward(learner.params, observation, config.hidden_leak)
+    q_tm1, meta_input = outputs[-1], META_INPUTS[config.meta_input](learner)
+    rate = epsilon(meta_input)
     action = jnp.where(noise.explore < rate, noise.action, jnp.argmax(q_tm1))
     environment, outcome = two_colors.step(learner.environment, action, noise.respawn)
-    q_t = network(config).apply(learner.params, two_colors.observe(environment))
+    q_t = values(config, learner.params, two_colors.observe(environment))
 
     discount = jnp.asarray(config.discount, outcome.reward.dtype)
     error = peng_q_lambda.errors(q_tm1, action, outcome.reward, discount, q_t)
     chosen = jax.nn.one_hot(action, q_tm1.size, dtype=q_tm1.dtype)
-    gradient = recall.gradient(learner.params, observation, outputs, chosen)
+    gradient = recall.gradient(
+        learner.params, observation, outputs, chosen, config.hidden_leak
+    )
     descended, trace = peng_q_lambda.descent(
         learner.trace, gradient, error, discount * config.trace_decay
     )
     updates, opt_state = _optimizer(config).update(descended, learner.opt_state)
-    visited = Visited(observation, learner.recent_rewards)
+    visited = Visited(observation, meta_input)
     return learner._replace(
         params=optax.apply_updates(learner.params, updates),
         trace=trace,
@@ -136,6 +178,7 @@ def _step(config, epsilon, learner, noise):
             outcome.collected[jnp.newaxis],
             {"epsilon": jnp.asarray(rate)},
         ),
+        moments=_two_colors_meta_input.accumulate(learner.moments, outcome.reward),
     ), visited
 
 
@@ -162,5 +205,6 @@ def _optimizer(config):
             b1=config.adam_b1,
             b2=config.adam_b2,
             eps=config.adam_eps,
+            eps_root=config.adam_eps_root,
         ),
     )

@@ -7,6 +7,7 @@ latched at the step itself; `rows` then picks what a scan over meta-updates latc
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,11 +119,14 @@ def rows(
     return {name: column.at[at].get(mode="clip") for name, column in latched.items()}
 
 
-def of_features(params: recall.Params) -> dict[str, jax.Array]:
+def of_features(
+    params: recall.Params, leak: chex.Numeric | None = None
+) -> dict[str, jax.Array]:
     """Measures the last hidden layer of a network, on `PROBED` random states.
 
     Args:
         params: of `networks.mlp`, with a hidden layer.
+        leak: of its ReLUs, as in `recall.forward`.
 
     Returns:
         "dead_units", their share, and "feature_rank"; see `core.diagnostics`.
@@ -131,10 +135,11 @@ def of_features(params: recall.Params) -> dict[str, jax.Array]:
     states = two_colors.State(*cells.T, steps=jnp.zeros((), jnp.int32))
     axes = two_colors.State(0, 0, 0, None)
     observations = jax.vmap(two_colors.observe, (axes,))(states)
-    *_, hidden, _ = recall.forward(params, observations)
+    *_, hidden, _ = recall.forward(params, observations, leak)
+    features = recall.hidden(hidden, leak)
     return {
         "dead_units": diagnostics.dead_share(hidden),
-        "feature_rank": diagnostics.effective_rank(jax.nn.relu(hidden)),
+        "feature_rank": diagnostics.effective_rank(features),
     }
 
 

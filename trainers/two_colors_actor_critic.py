@@ -161,7 +161,7 @@ def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
         functools.partial(update, config),
         _two_colors_agent.env_steps(config, state.learner),
         updates * config.rollout_length,
-        lambda learner: learner.params.policy,
+        lambda learner: _two_colors_statistics.of_features(learner.params.policy),
     )
 
 

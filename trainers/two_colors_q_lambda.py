@@ -16,6 +16,9 @@ Differs from the paper, or goes beyond what it says:
 - Meta-updates follow each other every L steps. Target and learner are matched on the L
   states that lie between, each with the ε of its own recent rewards; those before the
   start are 0. Neither L nor, for Figure 3, the matching function is stated.
+- ε of Adam stands outside the root, and nothing inside (`adam_eps_root`); Table 1 does
+  not say where. The ReLUs are the paper's; `hidden_leak` is there to see what their
+  dead units cost.
 - A tie goes to the first of the best actions; initial weights are Haiku's.
 """
 
@@ -30,11 +33,12 @@ import optax
 from annotated_types import Interval
 
 from bmg_sweeps.core import epsilon_greedy, meta_gradient
-from bmg_sweeps.trainer.config import require_unused, structure
+from bmg_sweeps.trainer.config import data, require_unused, structure
 from bmg_sweeps.trainer.ranges import (
     Count,
     Decay,
     Fraction,
+    NonNegative,
     OneOf,
     Positive,
     Seed,
@@ -56,7 +60,7 @@ class Config:
     learning_rate: Positive  # α, of the agent.
     adam_b1: Decay
     adam_b2: Decay
-    adam_eps: Positive
+    adam_eps: Positive  # Outside the root.
     gradient_decay: Decay  # Decay of the moving average before Adam.
     discount: Decay  # γ.
     trace_decay: Fraction  # λ.
@@ -66,13 +70,19 @@ class Config:
     meta_adam_b2: Decay
     meta_adam_eps: Positive
     meta_gradient_decay: Decay  # Decay of the moving average before Adam.
+    adam_eps_root: NonNegative = data(was=0.0)  # Inside the root.
+    hidden_leak: Fraction = data(was=0.0)  # Slope of the ReLUs of q below 0.
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
     # L, updates from x to the target.
     target_steps: Annotated[
         int, Interval(ge=1, le=_two_colors_statistics.RECORD_EVERY)
     ] = structure()
     matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
-    num_recent_rewards: Count = structure()  # Length of the meta-network's input t.
+    # t, what ε depends on.
+    meta_input: Annotated[str, OneOf(_two_colors_q_agent.META_INPUTS)] = structure(
+        was="recent_rewards"
+    )
+    num_recent_rewards: Count = structure()  # Length of t.
     hidden_sizes: Sizes = structure()  # Layers of q.
     meta_hidden_sizes: Sizes = structure()  # Layers of the meta-network.
 
@@ -88,6 +98,7 @@ def check(config: Config) -> None:
     """Raises ValueError where fields contradict each other."""
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
+        require_unused(config, _UNUSED_WITHOUT_META_LEARNER, "ε is fixed")
 
 
 def progress(config: Config, state: State) -> dict[str, jax.Array]:
@@ -137,7 +148,9 @@ def train(config: Config, state: State, source: None) -> tuple[State, Metrics]:
         functools.partial(update, config),
         state.learner.environment.steps,
         config.target_steps,  # 1 without a target.
-        lambda learner: learner.params,
+        lambda learner: _two_colors_statistics.of_features(
+            learner.params, config.hidden_leak
+        ),
     )
 
 
@@ -202,11 +215,11 @@ def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Met
     def matching_function(target, explorer):
         params, visited = target
         q = functools.partial(
-            _two_colors_q_agent.network(config).apply, inputs=visited.observations
+            _two_colors_q_agent.values, config, observations=visited.observations
         )
         epsilon = jax.vmap(_two_colors_meta.learned(config, explorer.meta_params))
         return MATCHING_FUNCTIONS[config.matching_function](
-            q(params), q(explorer.learner.params), epsilon(visited.recent_rewards)
+            q(params), q(explorer.learner.params), epsilon(visited.meta_inputs)
         )
 
     meta_loss = functools.partial(
@@ -239,4 +252,7 @@ def _meta_optimizer(config):
     )
 
 
+_UNUSED_WITHOUT_META_LEARNER = {
+    "meta_input": _two_colors_q_agent.recent_rewards.__name__
+}
 _UNUSED_WITHOUT_TARGET = {"target_steps": 1, "matching_function": "policy_kl"}

@@ -9,6 +9,7 @@ as ever. Both are for parameters of `networks.mlp` with its ReLUs.
 
 from collections.abc import Mapping, Sequence
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -16,14 +17,17 @@ Params = Mapping[str, Mapping[str, jax.Array]]
 """Of `networks.mlp`: by layer its weights "w", [D, O], and biases "b", [O]."""
 
 
-def forward(params: Params, inputs: jax.Array) -> tuple[jax.Array, ...]:
+def forward(
+    params: Params, inputs: jax.Array, leak: chex.Numeric | None = None
+) -> tuple[jax.Array, ...]:
     """Returns what every layer puts out, before the ReLU that follows it.
 
-        zₗ = hₗ₋₁ Wₗ + bₗ,  hₗ = max(zₗ, 0)
+        zₗ = hₗ₋₁ Wₗ + bₗ,  hₗ = max(zₗ, 0) + ℓ min(zₗ, 0)
 
     Args:
         params: W and b of all layers.
         inputs: h₀, [..., D].
+        leak: ℓ, []; None is 0, as in `networks.mlp`.
 
     Returns:
         z₁, z₂ and so on; the last is `networks.mlp(...).apply(params, inputs)`.
@@ -32,7 +36,7 @@ def forward(params: Params, inputs: jax.Array) -> tuple[jax.Array, ...]:
     """
     outputs: list[jax.Array] = []
     for layer in _layers(params):
-        inputs = jax.nn.relu(outputs[-1]) if outputs else inputs
+        inputs = hidden(outputs[-1], leak) if outputs else inputs
         outputs.append(_linear(layer["w"], layer["b"], inputs))
     return tuple(outputs)
 
@@ -55,7 +59,7 @@ def recalled(
     """
     found: list[jax.Array] = []
     for layer, known in zip(_layers(params), outputs, strict=True):
-        inputs = jax.nn.relu(found[-1]) if found else inputs
+        inputs = hidden(found[-1]) if found else inputs
         found.append(_recalled_linear(layer["w"], layer["b"], inputs, known))
     return found[-1]
 
@@ -65,10 +69,11 @@ def gradient(
     inputs: jax.Array,
     outputs: Sequence[jax.Array],
     cotangent: jax.Array,
+    leak: chex.Numeric | None = None,
 ) -> dict[str, dict[str, jax.Array]]:
     """Returns the gradient of c · z_L in the parameters, for one input.
 
-        ∇Wₗ = hₗ₋₁ δₗᵀ,  ∇bₗ = δₗ,  δ_L = c,  δₗ₋₁ = (Wₗ δₗ) [zₗ₋₁ > 0]
+        ∇Wₗ = hₗ₋₁ δₗᵀ,  ∇bₗ = δₗ,  δ_L = c,  δₗ₋₁ = (Wₗ δₗ) h′(zₗ₋₁)
 
     Differentiation has a product of matrices for each hₗ₋₁ δₗᵀ, which compilers write
     to memory. Written as it stands here they compute it where it is used, element by
@@ -79,18 +84,22 @@ def gradient(
         inputs: h₀, [D].
         outputs: of `forward`.
         cotangent: c, [O].
+        leak: ℓ, as in `forward`.
 
     Returns:
         Shaped like `params`.
     """
     layers = _layers(params)
-    hidden = [inputs, *(jax.nn.relu(z) for z in outputs[:-1])]
+    features = [inputs, *(hidden(z, leak) for z in outputs[:-1])]
     deltas = [cotangent]
     for layer, z in zip(layers[:0:-1], outputs[-2::-1], strict=True):
-        deltas.append((layer["w"] @ deltas[-1]) * (z > 0))
+        deltas.append(
+            (layer["w"] @ deltas[-1])
+            * jnp.where(z > 0, 1.0, 0.0 if leak is None else leak)
+        )
     return {
         _NAME.format(i): {"w": h[:, jnp.newaxis] * delta[jnp.newaxis], "b": delta}
-        for i, (h, delta) in enumerate(zip(hidden, deltas[::-1], strict=True))
+        for i, (h, delta) in enumerate(zip(features, deltas[::-1], strict=True))
     }
 
 
@@ -100,6 +109,11 @@ _NAME = "mlp/~/linear_{}"
 def _layers(params: Params) -> list[Mapping[str, jax.Array]]:
     """Returns the layers in their order, which that of their names is up to ten."""
     return [params[_NAME.format(i)] for i in range(len(params))]
+
+
+def hidden(z: jax.Array, leak: chex.Numeric | None = None) -> jax.Array:
+    """Returns h(z) of `forward`, shaped like z; its derivative at 0 is that below."""
+    return jax.nn.relu(z) if leak is None else jnp.where(z > 0, z, leak * z)
 
 
 def _linear(weights: jax.Array, biases: jax.Array, inputs: jax.Array) -> jax.Array:

@@ -19,10 +19,10 @@ SCALES = ("smoke", "lite", "paper")
 FIGURE_2 = choices.choose("figure_2", choices.Choice())
 SKIPPED = {
     "smoke": "atari_check, mini_imagenet_check, two_colors_check, two_colors_choices, "
-    "two_colors_q_choices",
+    "two_colors_q_choices, two_colors_q_units",
     "lite": "",
     "paper": "atari_check, mini_imagenet_check, two_colors_check, two_colors_choices, "
-    "two_colors_q_choices",
+    "two_colors_q_choices, two_colors_q_units",
 }
 
 

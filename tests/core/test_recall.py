@@ -93,6 +93,17 @@ def test_products_with_the_hessian_are_those_of_the_network(params, inputs, mode
     chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
+def test_leaky_units_are_those_of_a_leaky_network(params, inputs):
+    """Its outputs, and the gradient of one input."""
+    network = networks.mlp(SIZES, 3, lambda z: jnp.where(z > 0, z, 0.3 * z))
+    along, x = jnp.array([0.5, -1.0, 2.0]), inputs[0]
+    outputs = recall.forward(params, x, 0.3)
+    np.testing.assert_allclose(outputs[-1], network.apply(params, x), rtol=1e-5)
+    found = recall.gradient(params, x, outputs, along, 0.3)
+    expected = jax.grad(lambda p: network.apply(p, x) @ along)(params)
+    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_no_product_of_the_forward_pass_is_left(params, inputs):
     """A gradient has two products a layer where the network's has three."""
 

@@ -45,10 +45,10 @@ class TestActorCritic(TwoColors):
 
 
 class TestQLambda(TwoColors):
-    """BMG."""
+    """BMG with the largest state."""
 
     trainer = "two_colors_q_lambda"
-    values = small_q_lambda.VALUES
+    values = small_q_lambda.VALUES | {"meta_input": "normalized_recent_rewards"}
 
 
 class TestFewShot(Contract):

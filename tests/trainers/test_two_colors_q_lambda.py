@@ -15,7 +15,13 @@ from trainers import two_colors_q_lambda as trainer
 
 
 def q(config, params, observations):
-    return agent.network(config).apply(params, observations)
+    """Appendix B.3, with the slope of the ReLUs below 0."""
+
+    def activation(z):
+        return jnp.where(z > 0, z, config.hidden_leak * z)
+
+    network = networks.mlp(config.hidden_sizes, two_colors.NUM_ACTIONS, activation)
+    return network.apply(params, observations)
 
 
 def learned_epsilon(config, meta_params, recent_rewards):
@@ -24,7 +30,7 @@ def learned_epsilon(config, meta_params, recent_rewards):
     return 1 / (1 + jnp.exp(-network.apply(meta_params, recent_rewards)[..., 0]))
 
 
-def averaged_adam(rate, b1, b2, eps, decay):
+def averaged_adam(rate, b1, b2, eps, eps_root, decay):
     """A bias-corrected moving average, then Adam, written out for a list of arrays."""
 
     def direction(gradients):
@@ -34,7 +40,7 @@ def averaged_adam(rate, b1, b2, eps, decay):
             corrected = average / (1 - decay**t)
             first = b1 * first + (1 - b1) * corrected
             second = b2 * second + (1 - b2) * corrected**2
-        root = np.sqrt(second / (1 - b2**t))
+        root = np.sqrt(second / (1 - b2**t) + eps_root)
         return -rate * first / (1 - b1**t) / (root + eps)
 
     return direction
@@ -71,12 +77,13 @@ class Steps:
         raise AssertionError("no action leads there")
 
 
-def test_an_update_is_a_step_of_averaged_adam_on_what_the_trace_credits():
+@pytest.mark.parametrize("values", [{}, {"adam_eps_root": 0.01, "hidden_leak": 0.3}])
+def test_an_update_is_a_step_of_averaged_adam_on_what_the_trace_credits(values):
     """Appendix B.3 and Table 1: gradient EMA, then Adam, on every step.
 
     Two actions into a wall would be one and the same here; the seed has none.
     """
-    config = small.make_config()
+    config = small.make_config(**values)
     steps = Steps(config)
     gamma, decay = config.discount, config.trace_decay
     descend = averaged_adam(
@@ -84,6 +91,7 @@ def test_an_update_is_a_step_of_averaged_adam_on_what_the_trace_credits():
         config.adam_b1,
         config.adam_b2,
         config.adam_eps,
+        config.adam_eps_root,
         config.gradient_decay,
     )
     _, unravel = jax.flatten_util.ravel_pytree(steps.learners[0].params)
@@ -153,8 +161,37 @@ def test_the_input_of_the_meta_network_is_the_rewards_oldest_first():
     rewards = [steps.reward(t) for t in range(3)]
     np.testing.assert_array_equal(steps.learners[3].recent_rewards, [0, 0, *rewards])
     np.testing.assert_array_equal(
-        steps.visited[2].recent_rewards[0], [0, 0, 0, *rewards[:2]]
+        steps.visited[2].meta_inputs[0], [0, 0, 0, *rewards[:2]]
     )
+
+
+def test_a_normalized_input_has_the_moments_of_all_rewards():
+    """Luketina et al. (2022): also of those that are no longer in the input."""
+    config = small.make_config(
+        meta_input="normalized_recent_rewards", num_recent_rewards=100
+    )
+    learner, every = small.init(config, jax.random.key(0), None).learner, []
+    for _ in range(3):
+        learner, visited = small.learner_after(config, jnp.array(1.0), learner, 100)
+        every.append(learner.recent_rewards)
+        assert not np.isnan(visited.meta_inputs).any()
+    *_, last = every
+    assert np.std(every) > 0.1
+    expected = np.tanh((last - np.mean(every)) / np.std(every))
+    actual = agent.normalized_recent_rewards(learner)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_context_epsilon_is_one_number():
+    """Luketina et al. (2022): whatever the rewards, in all of the states."""
+    config = small.make_config(meta_input="no_rewards")
+    state = small.start(config)
+    assert np.any(state.learner.recent_rewards != 0)
+    _, _, _, inputs = replayed(config, state)
+    np.testing.assert_array_equal(inputs, 0)
+    before = learned_epsilon(config, state.meta_params, inputs[0])
+    after, _ = small.update(config, state)
+    assert learned_epsilon(config, after.meta_params, inputs[0]) != before
 
 
 @jax.jit
@@ -171,7 +208,7 @@ def replayed(config, state):
         q(config, params, visited.observations)
         for params in (state.learner.params, learner.params)
     )
-    return learner, target, own, visited.recent_rewards
+    return learner, target, own, visited.meta_inputs
 
 
 @pytest.mark.parametrize("matching_function", ["policy_kl", "value"])
@@ -184,6 +221,7 @@ def test_bmg_steps_on_the_distance_to_where_l_steps_led(matching_function):
         config.meta_adam_b1,
         config.meta_adam_b2,
         config.meta_adam_eps,
+        0.0,
         config.meta_gradient_decay,
     )
     distance = getattr(epsilon_greedy, matching_function)
@@ -314,6 +352,8 @@ def test_fields_without_effect_must_have_their_value(values):
         small.make_config(
             update_kind="fixed_epsilon", matching_function="value", **values
         )
+    with pytest.raises(ValueError, match=r"^meta_input = 'no_rewards': expected 'rec"):
+        small.make_config(meta_input="no_rewards", **small.FIXED)
 
 
 def test_it_learns_in_the_first_cycle():
