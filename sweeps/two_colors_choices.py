@@ -2,9 +2,11 @@
 
 Each agent as it is shipped, and with one thing changed: the n of the n-step return and
 the agent's rate α, the weight of the critic's loss (2 is a square without its ½), the
-meta-learning rate β, the input t of the meta-network and its ε at the start, for MG the
-K, and for BMG the scale of the divergence and the data of the target's last step. It
-tests no claim of the paper.
+meta-learning rate β, the input t of the meta-network, its size and its ε at the start,
+for MG the K, whose losses its objective has (of the policy that acted, or of the one
+after its update) and their scale (16 is a sum over states, as BMG's divergence is), and
+for BMG the scale of the divergence and the data of the target's last step. It tests no
+claim of the paper.
 """
 
 from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arms
@@ -14,7 +16,9 @@ META = {
     "meta_learning_rate": 3e-4,
     "meta_input": "mean_rewards",
     "initial_entropy_weight": 0.5,
+    "meta_hidden_sizes": (32,),
 }
+OBJECTIVE = {"meta_objective": "updated_policy", "meta_objective_weight": 1.0}
 TARGET = {"matching_weight": 16.0, "target_rollout": "last_rollout"}
 FIXED = AGENT | {
     "update_kind": "fixed_entropy_weight",
@@ -22,7 +26,7 @@ FIXED = AGENT | {
     "target_steps": 1,
     "entropy_weight": 0.2,
 }
-MG = (AGENT | META) | {
+MG = (AGENT | META | OBJECTIVE) | {
     "update_kind": "meta_gradient",
     "inner_steps": 7,
     "target_steps": 1,
@@ -45,6 +49,14 @@ META_CHOICES = {
     ", β=1e-3": {"meta_learning_rate": 1e-3},
     ", β=1e-4": {"meta_learning_rate": 1e-4},
     ", normalized t": {"meta_input": "normalized_mean_rewards"},
+    **{
+        f", normalized t, 64 × 64, β={rate:.0e}": {
+            "meta_input": "normalized_mean_rewards",
+            "meta_hidden_sizes": (64, 64),
+            "meta_learning_rate": rate,
+        }
+        for rate in (1e-4, 1e-5)
+    },
     ", ε_w(0)=0.1": {"initial_entropy_weight": 0.1},
 }
 MG_CHOICES = {
@@ -53,6 +65,14 @@ MG_CHOICES = {
     ", n=2": AGENT_CHOICES[", n=2"],
     ", K=1": {"inner_steps": 1},
     ", K=3": {"inner_steps": 3},
+    ", K=8": {"inner_steps": 8},
+    ", acting policy": {"meta_objective": "acting_policy"},
+    ", acting policy, K=8": {"meta_objective": "acting_policy", "inner_steps": 8},
+    ", objective × 16": {"meta_objective_weight": 16.0},
+    ", acting policy, objective × 16": {
+        "meta_objective": "acting_policy",
+        "meta_objective_weight": 16.0,
+    },
 }
 TARGET_CHOICES = {
     ", mean KL": {"matching_weight": 1.0},

@@ -39,6 +39,7 @@ PLAIN = {  # The structure of a learner whose updates are counted by hand.
     "matching_function": "policy_kl",
     "target_weight": "meta_entropy_weight",
     "target_rollout": "last_rollout",
+    "meta_objective": "updated_policy",
 }
 init = jax.jit(trainer.init, static_argnums=2)
 update = jax.jit(trainer.update)

@@ -16,6 +16,11 @@ Differs from the paper, or goes beyond what it says:
   the last update, as in Algorithm 3. "next_rollout": that of the next one, which shares
   its gradients with the target ("without an extra gradient computation").
 - The advantages in the meta-objective of MG and in the target use the critic z⁽ᵗ⁾.
+- MG's objective is "each policy and entropy loss encountered": those of the policy that
+  an update has led to, or of the one that acted (`meta_objective`). It is a mean over
+  states and updates where BMG's divergence is a sum over states; with Adam's ε of 1e-4
+  that holds MG's steps back, as its gradients are not far above ε at first.
+  `meta_objective_weight` puts both on one scale; the paper has 1.
 """
 
 import dataclasses
@@ -73,7 +78,13 @@ class Config:
     meta_adam_eps: Positive
     # ε_w(0), before meta-updates.
     initial_entropy_weight: Annotated[float, Interval(gt=0, lt=1)] = data(was=0.5)
+    # Factor on the objective of MG, a mean over states.
+    meta_objective_weight: Positive = data(was=1.0)
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
+    # Of MG: whose losses on a rollout it averages.
+    meta_objective: Annotated[str, OneOf(lambda: META_OBJECTIVES)] = structure(
+        was="updated_policy"
+    )
     inner_steps: Count = structure()  # K, updates that the meta-gradient goes through.
     target_steps: Count = structure()  # L, updates from x⁽ᴷ⁾ to the target.
     matching_function: Annotated[str, OneOf(lambda: MATCHING_FUNCTIONS)] = structure()
@@ -102,6 +113,11 @@ def check(config: Config) -> None:
     require(
         config, "inner_steps", lambda v: v <= longest, f"at most {longest} at this L"
     )
+    if config.update_kind != "meta_gradient":
+        require_unused(config, _UNUSED_WITHOUT_OBJECTIVE, "MG is not used")
+    elif config.meta_objective == acting_policy.__name__:
+        why = "the first policy does not depend on w"
+        require(config, "inner_steps", lambda v: v >= 2, f"at least 2, as {why}")
     if config.update_kind != bootstrapped_meta_gradient.__name__:
         require_unused(config, _UNUSED_WITHOUT_TARGET, "there is no target")
     if config.update_kind == fixed_entropy_weight.__name__:
@@ -202,6 +218,8 @@ def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics
 
         1/K Σ_k ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w)), each on its rollout τ_k
 
+    or of x⁽ᵏ⁻¹⁾, which collected τ_k, as `meta_objective` says.
+
     Source: Flennerhag et al. (2022), Eq. 1 and Appendix B.2, "MG".
 
     Args:
@@ -220,10 +238,12 @@ def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics
             config, _two_colors_meta.learned(config, meta_params)
         )
 
-        def body(learner, _):
-            learner = update(learner)
+        def body(before, _):
+            learner = update(before)
+            params = META_OBJECTIVES[config.meta_objective](before, learner)
+            judged = learner._replace(params=params)
             return learner, _two_colors_agent.policy_loss(
-                config, learner, learner.params.policy, config.meta_entropy_weight
+                config, judged, params.policy, config.meta_entropy_weight
             )
 
         return jax.lax.scan(body, learner, length=config.inner_steps)
@@ -231,7 +251,7 @@ def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics
     meta_loss = functools.partial(
         meta_gradient.standard_meta_loss,
         inner_loop=inner_loop,
-        objective=lambda outcome: jnp.mean(outcome[1]),
+        objective=lambda outcome: config.meta_objective_weight * jnp.mean(outcome[1]),
     )
     state, (learner, _), metrics = _two_colors_meta.update_meta_params(
         state, _meta_optimizer(config), meta_loss
@@ -298,6 +318,23 @@ def bootstrapped_meta_gradient(config: Config, state: State) -> tuple[State, Met
     return state._replace(learner=learner), metrics
 
 
+def updated_policy(
+    before: _two_colors_agent.Learner, after: _two_colors_agent.Learner
+) -> _two_colors_agent.Params:
+    """Returns x⁽ᵏ⁾ and z⁽ᵏ⁾: what an update made of its rollout."""
+    del before
+    return after.params
+
+
+def acting_policy(
+    before: _two_colors_agent.Learner, after: _two_colors_agent.Learner
+) -> _two_colors_agent.Params:
+    """Returns x⁽ᵏ⁻¹⁾ and z⁽ᵏ⁻¹⁾: what collected the rollout, and was updated on it."""
+    del after
+    return before.params
+
+
+META_OBJECTIVES = {f.__name__: f for f in (updated_policy, acting_policy)}
 UPDATE_KINDS = {
     "fixed_entropy_weight": fixed_entropy_weight,
     "meta_gradient": standard_meta_gradient,
@@ -325,5 +362,9 @@ def _meta_optimizer(config):
 _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_rollout": _two_colors_targets.last_rollout.__name__,
+}
+_UNUSED_WITHOUT_OBJECTIVE = {
+    "meta_objective": updated_policy.__name__,
+    "meta_objective_weight": 1.0,
 }
 _UNUSED_WITHOUT_META_LEARNER = {"meta_input": _two_colors_agent.mean_rewards.__name__}

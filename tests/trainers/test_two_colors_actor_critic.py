@@ -27,6 +27,7 @@ def case(K, L, **values):
 
 
 MG = [case(K, 1, update_kind="meta_gradient") for K in (1, 3)]
+MG.append(case(3, 1, update_kind="meta_gradient", meta_objective="acting_policy"))
 FIXED = case(3, 1, update_kind="fixed_entropy_weight")
 LEARNED = {"target_weight": "meta_learned_weight"}
 NEXT = {"target_rollout": "next_rollout"}
@@ -77,14 +78,24 @@ def assert_is_gradient(gradient, function, meta_params):
 
 
 def mean_loss(config, learner, meta_params):
-    """B.2, "MG": 1/K Σ_k ℓ_PG(x⁽ᵏ⁾) + ε_meta ℓ_EN(x⁽ᵏ⁾), on τ_k with critic z⁽ᵏ⁾."""
+    """B.2, "MG": 1/K Σ_k ℓ_PG(x⁽ᵏ⁾) + ε_meta ℓ_EN(x⁽ᵏ⁾), on τ_k with critic z⁽ᵏ⁾.
+
+    The other reading has x⁽ᵏ⁻¹⁾ and z⁽ᵏ⁻¹⁾ on τ_k.
+    """
+    after = small.learners(config, meta_params, learner, config.inner_steps)
+    params = [one.params for one in after]
+    if config.meta_objective == "acting_policy":
+        params = [learner.params, *params[:-1]]
     losses = [
         loss_and_gradient(
-            small.plain(config), after, after.params.policy, config.meta_entropy_weight
+            small.plain(config),
+            one._replace(params=x),
+            x.policy,
+            config.meta_entropy_weight,
         )[0]
-        for after in small.learners(config, meta_params, learner, config.inner_steps)
+        for one, x in zip(after, params, strict=True)
     ]
-    return np.mean(losses)
+    return config.meta_objective_weight * np.mean(losses)
 
 
 def divergence(config, target_logits, logits):
@@ -135,7 +146,7 @@ def distance_to_target(config, learner, meta_params):
 @pytest.mark.parametrize("values", MG)
 def test_mg_differentiates_the_mean_loss_of_its_updates(values):
     """Eq. 1 and B.2, "MG": the meta-loss, and its gradient by finite differences."""
-    config = small.make_config(**values)
+    config = small.make_config(**values, meta_objective_weight=3.0)
     state = small.start(config)
     loss = functools.partial(mean_loss, config, state.learner)
     after, metrics = small.update(config, state)

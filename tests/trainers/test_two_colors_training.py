@@ -51,6 +51,19 @@ def test_the_entropy_weight_starts_where_it_is_told(weight):
             "target_steps = 2: expected 1, where there is no target",
         ),
         (
+            {"meta_objective": "acting_policy"},
+            "meta_objective = 'acting_policy': expected 'updated_policy', where MG",
+        ),
+        (
+            {
+                "update_kind": "meta_gradient",
+                "inner_steps": 1,
+                "target_steps": 1,
+                "meta_objective": "acting_policy",
+            },
+            "inner_steps = 1: expected at least 2, as the first policy does not",
+        ),
+        (
             {
                 "update_kind": "fixed_entropy_weight",
                 "target_steps": 1,
