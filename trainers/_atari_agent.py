@@ -179,6 +179,21 @@ def apply(
     )
 
 
+def features(config: Any, params: Any, observations: jax.Array) -> jax.Array:
+    """Returns what policies and critics see of states.
+
+    Args:
+        config: the point's values.
+        params: u, of all tasks or of task 0.
+        observations: [M, H, W, C].
+
+    Returns:
+        [M, feature_size], after their ReLUs.
+    """
+    seen = _torso(config).apply(params["torso"], _scaled(config, observations))
+    return seen.astype(jnp.float32)
+
+
 def act(
     config: Any,
     params: Any,

@@ -59,6 +59,8 @@ class World(NamedTuple):
     play: Callable[..., tuple[Any, Round]]
     # (config, [M, …] of a round's trajectories) the same, time first.
     trajectories: Callable[[Any, Any], _atari_agent.Trajectories]
+    # (config, state, source) [M, H, W, C], some observations of late.
+    seen: Callable[[Any, Any, Any], jax.Array]
 
 
 class Replay(NamedTuple):
@@ -204,6 +206,29 @@ def _minatar_trajectories(config: Any, stored: Replay) -> _atari_agent.Trajector
     return _time_first(config, stored, observations.reshape(shape))
 
 
+def _minatar_seen(config: Any, state: MinAtarState, source: None) -> jax.Array:
+    """Those of some trajectories, evenly spaced in the replay."""
+    del source
+    filled = jnp.minimum(state.count, config.replay_capacity)
+    places = jnp.arange(_SEEN_TRAJECTORIES) * filled // _SEEN_TRAJECTORIES
+    stored = jax.tree.map(lambda ring: ring[places], state.replay)
+    return _flat(_minatar_trajectories(config, stored).observations)
+
+
+def _emulator_seen(config: Any, state: None, source: Any) -> jax.Array:
+    """Those of the first update of the round."""
+    names = frame_ring.Trajectories._fields
+    stored = frame_ring.Trajectories(**{name: source[name][0] for name in names})
+    return _flat(_emulator_trajectories(config, stored).observations)
+
+
+def _flat(observations: jax.Array) -> jax.Array:
+    return observations.reshape(-1, *observations.shape[2:])
+
+
+_SEEN_TRAJECTORIES = 24  # Of MinAtar.
+
+
 def _time_first(
     config: Any, stored: Any, observations: jax.Array
 ) -> _atari_agent.Trajectories:
@@ -301,6 +326,7 @@ minatar = World(
     start=_minatar_start,
     play=_minatar_play,
     trajectories=_minatar_trajectories,
+    seen=_minatar_seen,
 )
 emulators = World(
     frames_per_step=atari.FRAMES_PER_STEP,
@@ -312,4 +338,5 @@ emulators = World(
     start=lambda config, key: None,
     play=_emulator_play,
     trajectories=_emulator_trajectories,
+    seen=_emulator_seen,
 )

@@ -129,6 +129,11 @@ def accuracy(config: Any, learner: Learner, data: Labeled) -> jax.Array:
     return 100 * jnp.mean(predicted == labels)
 
 
+def features(config: Any, params: hk.Params, images: jax.Array) -> jax.Array:
+    """Returns what the last layer sees of images, [B, H]."""
+    return networks.features(network(config), params, images)
+
+
 def for_each_task(function: Callable[[jax.Array], Any], keys: jax.Array) -> Any:
     """Maps a function over tasks: one after the other on CPUs, else all at once.
 

@@ -137,10 +137,7 @@ def of_features(
     observations = jax.vmap(two_colors.observe, (axes,))(states)
     *_, hidden, _ = recall.forward(params, observations, leak)
     features = recall.hidden(hidden, leak)
-    return {
-        "dead_units": diagnostics.dead_share(hidden),
-        "feature_rank": diagnostics.effective_rank(features),
-    }
+    return diagnostics.of_features(features)
 
 
 def _probed() -> np.ndarray:

@@ -38,6 +38,7 @@ import jax
 import jax.numpy as jnp
 from annotated_types import Ge, Interval
 
+from bmg_sweeps.core import diagnostics
 from bmg_sweeps.environments import frame_ring
 from bmg_sweeps.trainer import structures
 from bmg_sweeps.trainer.config import require, require_unused, structure
@@ -286,7 +287,8 @@ def train(config: Config, state: State, source: Any) -> tuple[State, Row]:
         source: of MinAtar nothing; of Atari what was acted in one round.
 
     Returns:
-        The state after the chunk, and [1] rows: the last whole interval's.
+        The state after the chunk, and [1] rows: the last whole interval's, and those of
+        `core.diagnostics` on states of late.
     """
     world = _atari_worlds.of(config.game)
     state, _ = jax.lax.scan(
@@ -294,7 +296,9 @@ def train(config: Config, state: State, source: Any) -> tuple[State, Row]:
         state,
         length=world.rounds_per_call(config),
     )
-    row = state.statistics.row
+    seen = world.seen(config, state.world, source)
+    features = _atari_agent.features(config, state.learner.agent.params, seen)
+    row = state.statistics.row | diagnostics.of_features(features)
     return state, {name: value[jnp.newaxis] for name, value in row.items()}
 
 

@@ -186,14 +186,21 @@ def train(
         source: images by split.
 
     Returns:
-        The state after the chunk, and [1] rows: the last whole interval's metrics.
+        The state after the chunk, and [1] rows: the last whole interval's metrics, and
+        those of `core.diagnostics` on a task that is the same always.
     """
     state, _ = jax.lax.scan(
         lambda state, _: (update(config, state, source["train"]), None),
         state,
         length=chunk_length(config, source["train"].shape[2:]),
     )
-    return state, {name: value[jnp.newaxis] for name, value in state.row.items()}
+    task = _few_shot_data.episode(
+        config, jax.random.key(0), source["train"], config.num_queries
+    )
+    seen, _ = _few_shot_learner.query(task)
+    features = _few_shot_learner.features(config, state.meta_params, seen)
+    row = state.row | diagnostics.of_features(features)
+    return state, {name: value[jnp.newaxis] for name, value in row.items()}
 
 
 def evaluate(

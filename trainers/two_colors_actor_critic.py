@@ -363,8 +363,5 @@ _UNUSED_WITHOUT_TARGET = {
     "target_steps": 1,
     "target_rollout": _two_colors_targets.last_rollout.__name__,
 }
-_UNUSED_WITHOUT_OBJECTIVE = {
-    "meta_objective": updated_policy.__name__,
-    "meta_objective_weight": 1.0,
-}
+_UNUSED_WITHOUT_OBJECTIVE = {"meta_objective": updated_policy.__name__}
 _UNUSED_WITHOUT_META_LEARNER = {"meta_input": _two_colors_agent.mean_rewards.__name__}

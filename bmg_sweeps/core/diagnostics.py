@@ -115,4 +115,16 @@ def effective_rank(features: jax.Array) -> jax.Array:
     return jnp.where(total[-1] > 0, rank, 0)
 
 
+def of_features(features: jax.Array) -> dict[str, jax.Array]:
+    """Returns both as the columns "dead_units" and "feature_rank".
+
+    Args:
+        features: [M, H], after their ReLUs.
+    """
+    return {
+        "dead_units": dead_share(features),
+        "feature_rank": effective_rank(features),
+    }
+
+
 _RANK_SHARE = 0.01  # δ.

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import haiku as hk
 import jax
@@ -36,6 +37,30 @@ def mlp(
             )(inputs)
         )
     )
+
+
+def features(network: hk.Transformed, params: hk.Params, inputs: jax.Array) -> Any:
+    """Returns what the last linear layer of a network is given.
+
+    Args:
+        network: one of this module's that ends with a linear layer.
+        params: of it.
+        inputs: as its `apply` takes them.
+
+    Returns:
+        [..., H].
+    """
+    given: list[Any] = []
+
+    def intercept(next_function, args, kwargs, context):
+        is_call = context.method_name == "__call__"
+        if isinstance(context.module, hk.Linear) and is_call:
+            given.append(args[0])
+        return next_function(*args, **kwargs)
+
+    with hk.intercept_methods(intercept):
+        network.apply(params, inputs)
+    return given[-1]
 
 
 def heads(

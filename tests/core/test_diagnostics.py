@@ -63,3 +63,10 @@ def test_the_rank_is_how_many_singular_values_make_all_but_a_hundredth(shape):
 
 def test_features_that_are_nothing_have_no_rank():
     assert diagnostics.effective_rank(jnp.zeros((3, 4))) == 0
+
+
+def test_both_are_columns():
+    """Half of the units fire, and all of those are one."""
+    features = jnp.tile(jnp.arange(4.0)[:, None], (1, 6)).at[:, 3:].set(0.0)
+    found = diagnostics.of_features(features)
+    assert found == {"dead_units": 0.5, "feature_rank": 1}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bmg_sweeps.core import networks
+from bmg_sweeps.core import convolutions, networks
 
 KEY = jax.random.key(0)
 
@@ -134,3 +134,21 @@ def test_heads_start_as_networks_do_from_keys_of_their_own():
     for i, key in enumerate(jax.random.split(KEY, 3)):
         one = jax.tree.map(lambda p, i=i: p[i], params)
         chex.assert_trees_all_close(one, head.init(key, features), rtol=1e-6)
+
+
+def test_features_are_what_the_last_layer_is_given():
+    """Of two networks: the last layer's outputs are linear in them."""
+    images = jax.random.normal(jax.random.key(0), (6, 8, 8, 1))
+    convolutional = networks.convolutional(3, 4, convolutions.plain, 2)
+    flat = images.reshape(6, -1)
+    for network, inputs in ((convolutional, images), (networks.mlp((5,), 3), flat)):
+        params = network.init(jax.random.key(1), inputs)
+        features = networks.features(network, params, inputs)
+        (last,) = [p for p in params.values() if p.get("b", jnp.zeros(0)).shape == (3,)]
+        assert features.min() >= 0
+        np.testing.assert_allclose(
+            features @ last["w"] + jnp.broadcast_to(last["b"], (6, 3)),
+            network.apply(params, inputs),
+            rtol=1e-5,
+            atol=1e-6,
+        )
