@@ -17,7 +17,17 @@ EVALUATED, SOURCED = {"evaluation_interval": 10}, {"slope": 2}
 SHALLOW = {"num_blocks": 1, "inner_steps": 1, "target_steps": 2}
 
 
-class TwoColors(Contract):
+class OfRelus(Contract):
+    """A trainer of a network with ReLUs: its rows say how alive that is."""
+
+    def test_rows_say_how_many_units_are_dead_and_what_rank_features_have(self, runs):
+        """Shares, and numbers of directions."""
+        rows = runs.first.tables[0]
+        assert all(0 <= share < 1 for share in rows["dead_units"])
+        assert all(rank >= 1 for rank in rows["feature_rank"])
+
+
+class TwoColors(OfRelus):
     """Short chunks, with two rows in each."""
 
     @pytest.fixture(scope="class", autouse=True)
@@ -51,7 +61,7 @@ class TestQLambda(TwoColors):
     values = small_q_lambda.VALUES | {"meta_input": "normalized_recent_rewards"}
 
 
-class TestFewShot(Contract):
+class TestFewShot(OfRelus):
     """BMG; chunks are as long as the interval between rows, on any machine."""
 
     trainer = "few_shot"
@@ -66,7 +76,7 @@ class TestFewShot(Contract):
             yield
 
 
-class TestMinAtar(Contract):
+class TestMinAtar(OfRelus):
     """BMG with auxiliary tasks, and the longest row."""
 
     trainer = "atari"
@@ -81,7 +91,7 @@ class TestMinAtarsFurtherSteps(Contract):
     values = small_atari.MINATAR | small_atari.LARGEST
 
 
-class TestAtari(Contract):
+class TestAtari(OfRelus):
     """A game whose world is a live source; a round is a call, and two make a row."""
 
     trainer = "atari"
