@@ -31,7 +31,7 @@ class Training:
     """How a command trains points."""
 
     resources: cluster.Resources
-    pack: int | None  # Points in a trial; None leaves it to the device.
+    pack: int | None  # Points in a trial; None leaves it to a GPU, AUTO to a CPU too.
     retry: bool  # Whether failed and diverged points are tried once more.
     dry_run: bool  # Whether the plan is printed and nothing is run.
     wandb: str  # "auto", "online", "offline" or "off".
@@ -134,6 +134,8 @@ def _address(text: str) -> str:
 PAIR = _Value("K=V", _pair)
 AMOUNT = _Value("AXIS=N", _amount)
 COUNT = _Value("N", _count)
+PACK = _Value("N|auto", lambda text: AUTO if text == "auto" else _count(text))
+AUTO = 0  # Points in a trial, where the device decides also on CPUs.
 
 
 def command(function: Callable | None = None, *, raises: bool = False) -> Callable:
@@ -432,7 +434,11 @@ def training(function: Callable) -> Callable:
             default=0.0,
             help="GPUs of each trial; a fraction shares one.",
         ),
-        click.option("--pack", type=COUNT, help="Points of one structure in a trial."),
+        click.option(
+            "--pack",
+            type=PACK,
+            help="Points of one structure in a trial; auto tries out what is fastest.",
+        ),
         click.option(
             "--autoscaling", is_flag=True, help="Wait for nodes that are not there yet."
         ),

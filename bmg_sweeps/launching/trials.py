@@ -62,7 +62,8 @@ def run(
         plan: what to run; `checking.check` has passed it.
         resources: what to run it on.
         pack: points of one structure that train together; None is 1 on CPUs, and as
-            many as the memory holds on a GPU.
+            many as the memory holds on a GPU; 0 is so there, and on CPUs as many as
+            trials find to be fastest.
         retry: whether failed and diverged points are tried once more.
         places: by point id, who goes first, as `rungs.standing` says it. Unless given,
             points of one structure go one after the other.
@@ -210,7 +211,8 @@ def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
         groups.setdefault((p.structure, width), []).append(p)
     tasks = []
     for (_, width), alike in groups.items():
-        asked = width or launch.pack or (None if launch.resources.gpus else 1)
+        is_open = launch.resources.gpus or launch.pack == 0
+        asked = width or launch.pack or (None if is_open else 1)
         size = asked or min(MAX_PACK, -(-len(alike) // slots))
         for i in range(0, len(alike), size):
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}

@@ -30,7 +30,7 @@ class Task:
 
     trainer: str
     stops: Mapping[str, Mapping[str, float]]  # Amount by axis, by point id.
-    pack: int | None = 1  # Points that train together; None is what fits the device.
+    pack: int | None = 1  # Points that train together; None is for the device to say.
     retry: bool = False  # Whether failed and diverged points are tried once more.
     raises: bool = False  # Whether an exception goes on, once its failure is committed.
     data: str | None = None  # Folder of data sets; None is what the environment names.
@@ -109,7 +109,7 @@ def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
     width = records[0].pack_width
     alike = [record for record in records if record.pack_width == width]
     if width is None:
-        width = task.pack or _fitting_width(storage, alike[0])
+        width = task.pack or _best_width(storage, alike)
         width = min(width, len(alike))
     return alike[:width], width
 
@@ -120,14 +120,17 @@ def _bound(storage, record) -> tuple[contract.Trainer, Any]:
     return binding.bind(record.trainer, gin_text)
 
 
-def _fitting_width(storage, record) -> int:
-    """Says how many points fit the device, by what the program of one needs."""
+def _best_width(storage, records) -> int:
+    """Says how many points to train together: those that fit a GPU, or are fastest."""
     try:
-        trainer, config = _bound(storage, record)
+        trainer, config = _bound(storage, records[0])
+        config = pack.as_arrays(config)
         with trainer.source(config) as source:
             if isinstance(source, contract.LiveSource):
                 return 1  # It is one point's own.
-            single, _ = programs.compiled(trainer, [pack.as_arrays(config)], source)
+            if jax.default_backend() == "cpu":
+                return programs.fastest_width(trainer, config, source, len(records))
+            single, _ = programs.compiled(trainer, [config], source)
     except Exception:
         return 1  # What is wrong is recorded when the point runs.
     return programs.fitting_width(single, jax.devices()[0])

@@ -280,3 +280,11 @@ def test_points_of_a_pack_that_died_go_on_alone(storage):
         record = store.read(storage, "toy", p.id)
         assert store.status(record, STOP) == "missing"
         assert record.pack_width == 1
+
+
+def test_auto_leaves_the_width_to_trials_on_cpus_too():
+    """Every slot gets some; the points are tried out there."""
+    points = [point(1, seed) for seed in range(10)]
+    tasks = make(points, pack=0)
+    assert [len(task["stops"]) for task in tasks] == [5, 5]
+    assert {task["pack"] for task in tasks} == {None}

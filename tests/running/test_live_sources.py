@@ -178,7 +178,7 @@ def test_the_device_decides_on_one_point(storage, monkeypatch):
     """Whatever its memory would hold."""
     monkeypatch.setattr(work_unit.programs, "fitting_width", lambda *_: 4)
     record = read(storage, declare(storage, "a", TRAINER))
-    assert work_unit._fitting_width(storage, record) == 1
+    assert work_unit._best_width(storage, [record]) == 1
 
 
 def test_a_launch_as_a_pack_is_refused(tmp_path, monkeypatch, capsys):

@@ -185,16 +185,44 @@ def test_a_pack_fills_most_of_the_memory_that_is_free(limit, in_use, expected):
 
 def test_without_a_width_the_device_decides(storage, monkeypatch):
     """As on a GPU: the program of one point is measured, and two fit."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(programs, "fitting_width", lambda single, device: 2)
     assert run_pack(storage, pack=None) == dict.fromkeys("abc", "done")
     widths = [record(storage, i).provenance.pack_width for i in "abc"]
     assert widths == [2, 2, 1]
 
 
-def test_a_cpu_trains_one_point_at_a_time(storage):
-    """It does not tell its memory."""
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [({1: 1.0, 2: 1.2}, [2, 2, 1]), ({1: 1.0, 2: 2.0}, [1, 1, 1])],
+)
+def test_a_cpu_trains_as_many_as_are_fastest(storage, monkeypatch, seconds, expected):
+    """Two in 1.2 times the seconds of one are; in twice its seconds they are not."""
+    monkeypatch.setattr(
+        programs, "_chunk_seconds", lambda _, configs, __: seconds[len(configs)]
+    )
     assert run_pack(storage, pack=None) == dict.fromkeys("abc", "done")
-    assert record(storage, "a").provenance.pack_width == 1
+    assert [record(storage, i).provenance.pack_width for i in "abc"] == expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, 1), (3, 2), (4, 4), (100, 4)])
+def test_widths_are_tried_out_until_one_is_no_faster(monkeypatch, most, expected):
+    """Powers of 2, up to what is there; 8 take twice the seconds of 4."""
+    seconds = {1: 1.0, 2: 1.1, 4: 1.5, 8: 3.0}
+    monkeypatch.setattr(
+        programs, "_chunk_seconds", lambda _, configs, __: seconds[len(configs)]
+    )
+    assert programs.fastest_width(None, None, None, most) == expected
+
+
+def test_a_chunk_of_a_pack_is_timed(storage):
+    """A real one, of nothing that is recorded."""
+    declare(storage, "a")
+    text = store.gin_text(storage, "toy_trainer", "a")
+    trainer, config = binding.bind("toy_trainer", text)
+    width = programs.fastest_width(trainer, pack.as_arrays(config), None, 2)
+    assert width in (1, 2)
+    assert not record(storage, "a").progress
 
 
 def test_the_compiler_counts_the_bytes_of_a_point(storage):
