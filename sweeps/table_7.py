@@ -48,6 +48,7 @@ LITE_POINTS = (
     + maml(LITE, 2, ("fomaml",), ("weights",), inner_steps=(1, 5))
     + bmg(LITE, 2, ("policy_kl",), inner_steps=(1, 5), target_steps=(1, 5))
     + bmg(LITE, 2, ("reverse_policy_kl",), inner_steps=(1, 5), target_steps=(1,))
+    + bmg(LITE, 2, ("policy_kl",), inner_steps=(1,), target_steps=(10,))
 )
 PAPER_POINTS = maml(PAPER, 3, inner_steps=(1, 5, 10), **RATES) + bmg(
     PAPER, 3, inner_steps=(1, 5), target_steps=(1, 5, 10), **RATES

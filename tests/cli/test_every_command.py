@@ -18,11 +18,11 @@ from bmg_sweeps.sweep import choices, loading
 SCALES = ("smoke", "lite", "paper")
 FIGURE_2 = choices.choose("figure_2", choices.Choice())
 SKIPPED = {
-    "smoke": "atari_check, mini_imagenet_check, two_colors_check, two_colors_choices, "
-    "two_colors_q_choices, two_colors_q_units",
+    "smoke": "atari_check, few_shot_choices, mini_imagenet_check, two_colors_check, "
+    "two_colors_choices, two_colors_q_choices, two_colors_q_units",
     "lite": "",
-    "paper": "atari_check, mini_imagenet_check, two_colors_check, two_colors_choices, "
-    "two_colors_q_choices, two_colors_q_units",
+    "paper": "atari_check, few_shot_choices, mini_imagenet_check, two_colors_check, "
+    "two_colors_choices, two_colors_q_choices, two_colors_q_units",
 }
 
 
