@@ -74,7 +74,7 @@ def test_all_tasks_run_again_and_tests_are_compared(rerun):
     assert "4 done" in said.out
     assert "test_reward at 100 env_steps" in said.out
     (row,) = [line for line in said.out.splitlines() if "K=7" in line]
-    cells = [cell.strip() for cell in row.split("   ") if cell.strip()]
+    cells = [cell.strip() for cell in row.split("  ") if cell.strip()]
     runs = "2 seeds × 2 rollout_lengths"
     assert cells == [
         *("MG", "K=7"),
