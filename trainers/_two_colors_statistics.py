@@ -135,13 +135,12 @@ def of_features(
     states = two_colors.State(*cells.T, steps=jnp.zeros((), jnp.int32))
     axes = two_colors.State(0, 0, 0, None)
     observations = jax.vmap(two_colors.observe, (axes,))(states)
-    *_, hidden, _ = recall.forward(params, observations, leak)
-    features = recall.hidden(hidden, leak)
-    return diagnostics.of_features(features)
+    *_, last_hidden, _ = recall.forward(params, observations, leak)
+    return diagnostics.of_features(recall.leaky_relu(last_hidden, leak))
 
 
 def _probed() -> np.ndarray:
-    """Draws distinct cells of agent, blue and red, the same ones always."""
+    """Draws cells of agent, blue and red, distinct in each state; always the same."""
     generator = np.random.default_rng(0)
     order = generator.permuted(
         np.tile(np.arange(two_colors.NUM_CELLS, dtype=np.int32), (PROBED, 1)), axis=1

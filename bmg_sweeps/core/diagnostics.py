@@ -69,7 +69,7 @@ def norm_to_variance(norm: jax.Array, variance: jax.Array) -> jax.Array:
 
 
 def dead_share(features: jax.Array) -> jax.Array:
-    """Counts the units that never fire, 1/H Σ_h [max_m x_mh ≤ 0].
+    """Computes the share of units that never fire, 1/H Σ_h [max_m x_mh ≤ 0].
 
     The gradient of a ReLU that never fires is 0, and it stays dead.
 
@@ -116,10 +116,15 @@ def effective_rank(features: jax.Array) -> jax.Array:
 
 
 def of_features(features: jax.Array) -> dict[str, jax.Array]:
-    """Returns both as the columns "dead_units" and "feature_rank".
+    """Measures the features of a network, for the columns of a row.
 
     Args:
         features: [M, H], after their ReLUs.
+
+    Returns:
+        "dead_units", their `dead_share`, and "feature_rank", their `effective_rank`.
+
+    Gradient: none.
     """
     return {
         "dead_units": dead_share(features),
@@ -127,4 +132,4 @@ def of_features(features: jax.Array) -> dict[str, jax.Array]:
     }
 
 
-_RANK_SHARE = 0.01  # δ.
+_RANK_SHARE = 0.01  # δ, the share of Σ σ that is left out.

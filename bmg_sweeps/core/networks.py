@@ -44,11 +44,13 @@ def features(network: hk.Transformed, params: hk.Params, inputs: jax.Array) -> A
 
     Args:
         network: one of this module's that ends with a linear layer.
-        params: of it.
+        params: those of the network.
         inputs: as its `apply` takes them.
 
     Returns:
         [..., H].
+
+    Gradient: flows through params and inputs.
     """
     given: list[Any] = []
 

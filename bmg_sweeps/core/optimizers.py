@@ -1,10 +1,11 @@
-"""Optimizers that can be differentiated through.
+"""Optimizers of agents; all but `folded_adam` can be differentiated through.
 
 A meta-gradient passes through every operation of an inner-loop optimizer, the square
 root of its second moment among them, whose derivative at 0 is infinite. A unit that
 saw no gradient (ReLU, an unvisited state) then turns the whole meta-gradient NaN.
 Inner loops therefore take their optimizers from here. Meta-optimizers are not
-differentiated and come straight from optax.
+differentiated and come straight from optax. `folded_adam` is a faster Adam for agents
+whose updates no meta-gradient passes through.
 """
 
 import chex
@@ -83,9 +84,9 @@ def folded_adam(
         count = moments.count + 1
         mu = optax.tree.update_moment(updates, moments.mu, b1, 1)
         nu = optax.tree.update_moment_per_elem_norm(updates, moments.nu, b2, 2)
-        square = 1 - b2**count
-        rate = learning_rate * jnp.sqrt(square) / (1 - b1**count)
-        outside, inside = eps * jnp.sqrt(square), eps_root * square
+        correction = 1 - b2**count  # c.
+        rate = learning_rate * jnp.sqrt(correction) / (1 - b1**count)
+        outside, inside = eps * jnp.sqrt(correction), eps_root * correction
         updates = jax.tree.map(
             lambda m, v: -rate * m / (jnp.sqrt(v + inside) + outside), mu, nu
         )

@@ -36,7 +36,7 @@ def forward(
     """
     outputs: list[jax.Array] = []
     for layer in _layers(params):
-        inputs = hidden(outputs[-1], leak) if outputs else inputs
+        inputs = leaky_relu(outputs[-1], leak) if outputs else inputs
         outputs.append(_linear(layer["w"], layer["b"], inputs))
     return tuple(outputs)
 
@@ -59,7 +59,7 @@ def recalled(
     """
     found: list[jax.Array] = []
     for layer, known in zip(_layers(params), outputs, strict=True):
-        inputs = hidden(found[-1]) if found else inputs
+        inputs = leaky_relu(found[-1]) if found else inputs
         found.append(_recalled_linear(layer["w"], layer["b"], inputs, known))
     return found[-1]
 
@@ -90,7 +90,7 @@ def gradient(
         Shaped like `params`.
     """
     layers = _layers(params)
-    features = [inputs, *(hidden(z, leak) for z in outputs[:-1])]
+    features = [inputs, *(leaky_relu(z, leak) for z in outputs[:-1])]
     deltas = [cotangent]
     for layer, z in zip(layers[:0:-1], outputs[-2::-1], strict=True):
         deltas.append(
@@ -103,17 +103,27 @@ def gradient(
     }
 
 
+def leaky_relu(z: jax.Array, leak: chex.Numeric | None = None) -> jax.Array:
+    """Returns the outputs of hidden units, h(z) = max(z, 0) + ℓ min(z, 0).
+
+    Args:
+        z: of any shape.
+        leak: ℓ, as in `forward`.
+
+    Returns:
+        h(z), shaped like z.
+
+    Gradient: flows through both; h′(0) = ℓ, where that of `jax.nn.leaky_relu` is 1.
+    """
+    return jax.nn.relu(z) if leak is None else jnp.where(z > 0, z, leak * z)
+
+
 _NAME = "mlp/~/linear_{}"
 
 
 def _layers(params: Params) -> list[Mapping[str, jax.Array]]:
-    """Returns the layers in their order, which that of their names is up to ten."""
+    """Returns the layers in their order; as text, "linear_10" is before "linear_2"."""
     return [params[_NAME.format(i)] for i in range(len(params))]
-
-
-def hidden(z: jax.Array, leak: chex.Numeric | None = None) -> jax.Array:
-    """Returns h(z) of `forward`, shaped like z; its derivative at 0 is that below."""
-    return jax.nn.relu(z) if leak is None else jnp.where(z > 0, z, leak * z)
 
 
 def _linear(weights: jax.Array, biases: jax.Array, inputs: jax.Array) -> jax.Array:

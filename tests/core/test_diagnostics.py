@@ -50,7 +50,7 @@ def test_a_unit_is_dead_that_fires_for_no_input():
 
 @pytest.mark.parametrize("shape", [(40, 12), (12, 40)])
 def test_the_rank_is_how_many_singular_values_make_all_but_a_hundredth(shape):
-    """By a singular value decomposition in double precision."""
+    """Of features with known singular values dᵏ, k = 0 to 11, where d is 0, ½ or 1."""
     generator = np.random.default_rng(0)
     left, right = (np.linalg.qr(generator.normal(size=(n, 12)))[0] for n in shape)
     for decay, expected in ((0.0, 1), (0.5, 7), (1.0, 12)):

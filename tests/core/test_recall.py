@@ -104,6 +104,17 @@ def test_leaky_units_are_those_of_a_leaky_network(params, inputs):
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_hidden_unit_leaks_at_zero_and_below():
+    """Its value at −2, 0 and 2, and its slope there, which at 0 is that below 0."""
+    z = jnp.array([-2.0, 0.0, 2.0])
+    for leak, expected in ((0.3, 0.3), (None, 0.0)):
+        values, slopes = jax.vmap(
+            jax.value_and_grad(lambda x, leak=leak: recall.leaky_relu(x, leak))
+        )(z)
+        np.testing.assert_allclose(values, [-2 * expected, 0, 2], rtol=1e-6)
+        np.testing.assert_allclose(slopes, [expected, expected, 1], rtol=1e-6)
+
+
 def test_no_product_of_the_forward_pass_is_left(params, inputs):
     """A gradient has two products a layer where the network's has three."""
 

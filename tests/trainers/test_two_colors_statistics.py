@@ -236,7 +236,7 @@ def test_no_derivative_flows_through_statistics():
 
 
 def test_states_that_features_are_measured_on_are_distinct_and_the_same_always():
-    """No two of agent, blue and red share a cell; no state comes twice as often."""
+    """No two of agent, blue and red share a cell, and few states come twice."""
     cells = _two_colors_statistics._probed()
     assert cells.shape == (_two_colors_statistics.PROBED, 3)
     assert all(len(set(row)) == 3 for row in cells.tolist())
