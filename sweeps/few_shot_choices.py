@@ -1,9 +1,10 @@
 """Few-shot classification: what the head alone and the rate α make of a short training.
 
 On Omniglot, after as few meta-updates as at scale lite of Table 7, MAML that adapts the
-head alone (ANIL) leads. BMG that does so, too, says what of that is the head's; and
-with K = 5 the rate α says what of it is too large a step. It tests no claim of the
-paper, whose own table has MAML ahead where training is short.
+head alone (ANIL) leads. BMG that adapts the head alone shows how much of that lead
+comes from the head. With K = 5, other rates α show how much comes from too large a
+step. It tests no claim of the paper, whose own table has MAML ahead where training is
+short.
 """
 
 from bmg_sweeps.sweep import Method, Scale, Select, Sweep, arm

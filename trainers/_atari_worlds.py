@@ -59,7 +59,7 @@ class World(NamedTuple):
     play: Callable[..., tuple[Any, Round]]
     # (config, [M, …] of a round's trajectories) the same, time first.
     trajectories: Callable[[Any, Any], _atari_agent.Trajectories]
-    # (config, state, source) [M, H, W, C], some observations of late.
+    # (config, state, source) [M, H, W, C], some recent observations.
     seen: Callable[[Any, Any, Any], jax.Array]
 
 
@@ -207,7 +207,7 @@ def _minatar_trajectories(config: Any, stored: Replay) -> _atari_agent.Trajector
 
 
 def _minatar_seen(config: Any, state: MinAtarState, source: None) -> jax.Array:
-    """Those of some trajectories, evenly spaced in the replay."""
+    """Returns those of some trajectories, evenly spaced in the replay."""
     del source
     filled = jnp.minimum(state.count, config.replay_capacity)
     places = jnp.arange(_SEEN_TRAJECTORIES) * filled // _SEEN_TRAJECTORIES
@@ -216,7 +216,7 @@ def _minatar_seen(config: Any, state: MinAtarState, source: None) -> jax.Array:
 
 
 def _emulator_seen(config: Any, state: None, source: Any) -> jax.Array:
-    """Those of the first update of the round."""
+    """Returns those of the first update of the round."""
     names = frame_ring.Trajectories._fields
     stored = frame_ring.Trajectories(**{name: source[name][0] for name in names})
     return _flat(_emulator_trajectories(config, stored).observations)

@@ -110,13 +110,13 @@ META_INPUTS = {
 def values(config: Any, params: chex.ArrayTree, observations: jax.Array) -> jax.Array:
     """Returns q(s, ·), [..., 4], of observations [..., 30].
 
-    Gradient: flows through both.
+    Gradient: flows through params and observations.
     """
     return recall.forward(params, observations, config.hidden_leak)[-1]
 
 
 def network(config: Any) -> hk.Transformed:
-    """Builds q: observations [..., 30] ↦ action values [..., 4]."""
+    """Builds the layers of q, for their initial weights; `values` applies them."""
     return networks.mlp(config.hidden_sizes, two_colors.NUM_ACTIONS)
 
 

@@ -288,7 +288,7 @@ def train(config: Config, state: State, source: Any) -> tuple[State, Row]:
 
     Returns:
         The state after the chunk, and [1] rows: the last whole interval's, and those of
-        `core.diagnostics` on states of late.
+        `core.diagnostics` on recent states.
     """
     world = _atari_worlds.of(config.game)
     state, _ = jax.lax.scan(

@@ -187,7 +187,7 @@ def train(
 
     Returns:
         The state after the chunk, and [1] rows: the last whole interval's metrics, and
-        those of `core.diagnostics` on a task that is the same always.
+        those of `core.diagnostics` on one task, always the same.
     """
     state, _ = jax.lax.scan(
         lambda state, _: (update(config, state, source["train"]), None),

@@ -2,8 +2,9 @@
 
 Two update kinds, each a function of this module: `fixed_epsilon` and
 `bootstrapped_meta_gradient` (BMG). In the second a small network maps the rewards of
-the 50 most recent steps to the ε of the next one. ε is no part of the agent's update
-rule, so the meta-gradient goes through none of the agent's updates: K is 0.
+the 50 most recent steps to the ε of the next one; `meta_input` says whether they are
+normalized, or left out, as in Luketina et al. (2022). ε is no part of the agent's
+update rule, so the meta-gradient goes through none of the agent's updates: K is 0.
 
 Source: Flennerhag et al. (2022), Section 5.1, Appendix B.3, Table 1; Peng and Williams
 (1994).
