@@ -28,19 +28,12 @@ PLAIN = {"USER": "canaryuser", "LOGNAME": "canaryuser", "EDITOR": "canaryeditor"
 def home(tmp_path, monkeypatch, toy):
     """A user with secrets, in a folder of their home, with a toy and its sweep."""
     folder = tmp_path / "canaryhome"
-    (folder / "work" / "gin").mkdir(parents=True)
+    (folder / "work").mkdir(parents=True)
     for name in [n for n in os.environ if n.startswith(("WANDB_", "XDG_"))]:
         monkeypatch.delenv(name)
     for name, value in ({"HOME": str(folder)} | SECRETS | PLAIN).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.chdir(folder / "work")
-    pathlib.Path("gin", "toy_trainer.gin").write_text(toy_checkout.GIN)
-    points = "product(seed=(0, 1, 2))"
-    pathlib.Path("mine.py").write_text(
-        toy_checkout.SWEEP.format(points=points, env_steps=60)
-    )
-    monkeypatch.setattr(paths, "TRAINERS", pathlib.Path(toy.__file__).parent)
-    monkeypatch.setattr(paths, "GIN", folder / "work" / "gin")
+    toy_checkout.enter(folder / "work", toy, monkeypatch, "product(seed=(0, 1, 2))")
     return folder
 
 

@@ -56,6 +56,23 @@ def make(folder, commit_seconds=30.0):
     return folder
 
 
+def enter(folder, toy, monkeypatch, points):
+    """Makes a folder the checkout of this process, with a sweep of the toy, mine.py.
+
+    Args:
+        folder: where the process goes.
+        toy: the trainer's module.
+        monkeypatch: undoes it after the test.
+        points: Python text.
+    """
+    (folder / "gin").mkdir()
+    (folder / "gin" / "toy_trainer.gin").write_text(GIN)
+    (folder / "mine.py").write_text(SWEEP.format(points=points, env_steps=60))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(paths, "TRAINERS", pathlib.Path(toy.__file__).parent)
+    monkeypatch.setattr(paths, "GIN", folder / "gin")
+
+
 def write_sweep(folder, points, env_steps, name="toy"):
     """Writes a sweep of toy points; `points` is Python text."""
     path = pathlib.Path(folder) / "sweeps" / f"{name}.py"

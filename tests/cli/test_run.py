@@ -1,7 +1,6 @@
 """`run --point`: one point in this process, for whoever looks for a mistake."""
 
 import os
-import pathlib
 import subprocess
 import sys
 import traceback
@@ -20,14 +19,7 @@ from bmg_sweeps.tasks import data_sets
 @pytest.fixture
 def here(tmp_path, monkeypatch, toy):
     """A folder with a sweep of the toy, whose points need not be checked."""
-    (tmp_path / "gin").mkdir()
-    (tmp_path / "gin" / "toy_trainer.gin").write_text(toy_checkout.GIN)
-    (tmp_path / "mine.py").write_text(
-        toy_checkout.SWEEP.format(points="product(seed=(0, 1))", env_steps=60)
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(paths, "TRAINERS", pathlib.Path(toy.__file__).parent)
-    monkeypatch.setattr(paths, "GIN", tmp_path / "gin")
+    toy_checkout.enter(tmp_path, toy, monkeypatch, "product(seed=(0, 1))")
     monkeypatch.setattr(checking, "check", lambda *_, **__: {})
     return tmp_path
 

@@ -1,11 +1,8 @@
 """Launches of the toy trainer in the process of the test, where Ray has no part."""
 
-import pathlib
-
 import pytest
 import toy_checkout
 
-from bmg_sweeps import paths
 from bmg_sweeps.launching import checking, trials
 from bmg_sweeps.records import store
 from bmg_sweeps.running import work_unit
@@ -14,16 +11,9 @@ from bmg_sweeps.running import work_unit
 @pytest.fixture
 def toy_here(tmp_path, monkeypatch, toy):
     """A folder with a sweep of four points, mine.py, that trains in this process."""
-    (tmp_path / "gin").mkdir()
-    (tmp_path / "gin" / "toy_trainer.gin").write_text(toy_checkout.GIN)
     points = "product(rate=(0.1, 0.2), seed=(0, 1))"
-    (tmp_path / "mine.py").write_text(
-        toy_checkout.SWEEP.format(points=points, env_steps=60)
-    )
-    monkeypatch.chdir(tmp_path)
+    toy_checkout.enter(tmp_path, toy, monkeypatch, points)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(paths, "TRAINERS", pathlib.Path(toy.__file__).parent)
-    monkeypatch.setattr(paths, "GIN", tmp_path / "gin")
     monkeypatch.setattr(checking, "check", lambda *_, **__: {})
     monkeypatch.setattr(trials, "run", train_here)
     return tmp_path
