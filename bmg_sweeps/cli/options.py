@@ -31,7 +31,7 @@ class Training:
     """How a command trains points."""
 
     resources: cluster.Resources
-    pack: int | None  # Points in a trial; None leaves it to a GPU, AUTO to a CPU too.
+    pack: int | None  # Points in a trial, as `trials.run` takes it.
     retry: bool  # Whether failed and diverged points are tried once more.
     dry_run: bool  # Whether the plan is printed and nothing is run.
     wandb: str  # "auto", "online", "offline" or "off".
@@ -134,8 +134,9 @@ def _address(text: str) -> str:
 PAIR = _Value("K=V", _pair)
 AMOUNT = _Value("AXIS=N", _amount)
 COUNT = _Value("N", _count)
-PACK = _Value("N|auto", lambda text: AUTO if text == "auto" else _count(text))
-AUTO = 0  # Points in a trial, where the device decides also on CPUs.
+PACK = _Value(
+    "N|auto", lambda text: cluster.AUTO_PACK if text == "auto" else _count(text)
+)
 
 
 def command(function: Callable | None = None, *, raises: bool = False) -> Callable:

@@ -20,6 +20,7 @@ from bmg_sweeps import errors, paths
 from bmg_sweeps.launching import sending, temporary
 from bmg_sweeps.records import files
 
+AUTO_PACK = 0  # In place of a number of points: trials on CPUs try out what is fastest.
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 60.0  # A node has so long to say whether it sees the storage.
 _NEVER_SECONDS = 10**9

@@ -16,7 +16,7 @@ def mend(folder: pathlib.Path) -> None:
     Args:
         folder: the cache, which may not exist.
     """
-    # Each trial looks: the files that are alone, and no others, are looked at.
+    # Every trial calls this, so it lists the folder once and asks of no whole entry.
     names = {path.name for path in folder.glob("*")}
     stems = {name.removesuffix("-cache") for name in names if name.endswith("-cache")}
     for stem in stems:

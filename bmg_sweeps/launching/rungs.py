@@ -38,16 +38,19 @@ def at(chosen: Chosen, part: float) -> Chosen:
 
 
 def standing(storage: files.Storage, chosen: Sequence[Chosen]) -> dict[str, int]:
-    """Ranks the configurations of each method by what decides, at the stop rule.
+    """Ranks the configurations of each method by their scores at the stop rule.
+
+    Scores are those that `selection` chooses by, at the amount of the stop rule on the
+    axis of the sweep's budgets; where the rule has no such amount, on its first axis.
 
     Args:
         storage: where the records are.
         chosen: sweeps, cut at the rung that their points have reached.
 
     Returns:
-        Places by point id, from 0: all runs of a configuration have its place, and a
-        point of several sweeps its best one. Points of incomplete configurations have
-        none.
+        Places by point id; 0 is the best. All points of a configuration have its place,
+        and a point of several sweeps has its best one. Points of incomplete
+        configurations have none.
     """
     places: dict[str, int] = {}
     for one in chosen:

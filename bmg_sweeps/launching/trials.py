@@ -61,9 +61,9 @@ def run(
         storage: where the records are.
         plan: what to run; `checking.check` has passed it.
         resources: what to run it on.
-        pack: points of one structure that train together; None is 1 on CPUs, and as
-            many as the memory holds on a GPU; 0 is so there, and on CPUs as many as
-            trials find to be fastest.
+        pack: points of one structure that train together. None is 1 on CPUs, and as
+            many as the memory holds on a GPU. `cluster.AUTO_PACK` is the same on a
+            GPU, and on CPUs as many as trials find to be fastest.
         retry: whether failed and diverged points are tried once more.
         places: by point id, who goes first, as `rungs.standing` says it. Unless given,
             points of one structure go one after the other.
@@ -211,7 +211,7 @@ def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
         groups.setdefault((p.structure, width), []).append(p)
     tasks = []
     for (_, width), alike in groups.items():
-        is_open = launch.resources.gpus or launch.pack == 0
+        is_open = launch.resources.gpus or launch.pack == cluster.AUTO_PACK
         asked = width or launch.pack or (None if is_open else 1)
         size = asked or min(MAX_PACK, -(-len(alike) // slots))
         for i in range(0, len(alike), size):

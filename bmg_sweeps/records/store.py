@@ -329,8 +329,7 @@ def read_all(
 ) -> dict[str, Record]:
     """Reads the records of points that are declared, as `scan` does.
 
-    No folder is listed that holds the points of others: that would take longer the more
-    they are.
+    It lists no folder, as that takes longer the more points there are of others.
     """
     read_one = functools.partial(_read_verified if verify else read, storage)
     if storage.is_local:

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 from ray import cloudpickle
 
-from bmg_sweeps import errors
+from bmg_sweeps import __main__, errors
 from bmg_sweeps.launching import cluster, planning, temporary, trials
 from bmg_sweeps.records import attempts, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
@@ -285,6 +285,23 @@ def test_points_of_a_pack_that_died_go_on_alone(storage):
 def test_auto_leaves_the_width_to_trials_on_cpus_too():
     """Every slot gets some; the points are tried out there."""
     points = [point(1, seed) for seed in range(10)]
-    tasks = make(points, pack=0)
+    tasks = make(points, pack=cluster.AUTO_PACK)
     assert [len(task["stops"]) for task in tasks] == [5, 5]
     assert {task["pack"] for task in tasks} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [((), None), (("--pack", "2"), 2), (("--pack", "auto"), cluster.AUTO_PACK)],
+)
+def test_the_command_line_says_the_width(toy_here, monkeypatch, words, expected):
+    """A number, or "auto"; None without the option."""
+    widths, train = [], trials.run
+
+    def run(*positional, pack, **keywords):
+        widths.append(pack)
+        return train(*positional, **keywords)
+
+    monkeypatch.setattr(trials, "run", run)
+    assert __main__.main(["launch", "mine.py", "--wandb", "off", *words]) == 0
+    assert widths == [expected]
