@@ -2,9 +2,11 @@
 
     NPROC=1 taskset -c 0 .venv/bin/python -m benchmarks [PART …]
 
-Each row has a number of ours, that of a floor which was measured beside it, their
-ratio, and the goal of that. Parts: two-colors, q-lambda, few-shot, atari, growth and
-packs. `platform` has a table of its own. What the floors are is said in the modules.
+Each row has a number of ours, that of a floor which was measured beside it, and their
+ratio. The goal is one of the ratio, of the slope, or, where it has a unit, of our own
+number. Packs have one point alone as their floor, and their ratio is a gain. Parts:
+two-colors, q-lambda, few-shot, atari, growth and packs. `platform` has a table of its
+own. The modules of the parts say what their floors are.
 """
 
 import argparse
@@ -13,11 +15,9 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from benchmarks import atari, few_shot, packs, q_lambda, two_colors
+from benchmarks import atari, few_shot, packs, products, q_lambda, two_colors
 
 LENGTHS = (1, 4, 16)  # K, L and chunks, whose growth is measured.
-
-
 HEADS = ("what", "ours", "floor", "ratio", "goal")
 Row = tuple[str, str, str, str, str]
 
@@ -42,13 +42,13 @@ def of_two_colors(repeats: int) -> Iterator[Row]:
         "MG K=7": ("–", "1.3"),
         "BMG K=7 L=2": ("–", "1.3"),
     }
-    for name, of_name in goals.items():
+    for name, goals_of_floors in goals.items():
         values = two_colors.SETTINGS[name]
         train, state, _ = two_colors.compiled(two_colors.TRAINER, values)
         rate = two_colors.steps_per_second(train, state, repeats)
         floors = two_colors.floors_of(values, repeats)
         whats = ("fixed ε's products", "all products")
-        for what, floor, goal in zip(whats, floors, of_name, strict=True):
+        for what, floor, goal in zip(whats, floors, goals_of_floors, strict=True):
             yield _rates(f"two-colors {name}, {what}", rate, floor, goal)
 
 
@@ -101,7 +101,7 @@ def of_growth(repeats: int) -> Iterator[Row]:
 
 
 def of_packs(repeats: int) -> Iterator[Row]:
-    """Steps a second of points together, against one alone on this many cores."""
+    """Steps a second of points together, against one alone on the same cores."""
     alone, _ = packs.measure(1, repeats)
     for width in (2, 4, 8):
         rate, _ = packs.measure(width, repeats)
@@ -143,11 +143,11 @@ def _meta_update_seconds(values: dict, repeats: int) -> float:
     train, state, _ = two_colors.compiled(two_colors.TRAINER, values)
     rate = two_colors.steps_per_second(train, state, repeats)
     rollouts = values["inner_steps"] + values["target_steps"] - 1
-    return rollouts * 16 / rate
+    return rollouts * products.LENGTH / rate
 
 
 def _chunks(train, number: int, state):
-    """Trains for so many chunks."""
+    """Trains for a number of chunks."""
     for _ in range(number):
         state, _ = train(state, None)
     return state

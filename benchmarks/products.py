@@ -1,7 +1,7 @@
 """The matrix products that the actor-critic of two-colors cannot do without.
 
-Networks are linear here, since nothing but their products is counted. Of each product
-something flows on, by a trace ε, so that none is optimized away. A rollout is
+Networks are linear here, since nothing but their products is counted. A small part of
+each product, `_TRACE` of it, flows on, so that none is optimized away. A rollout is
 
     16 forward passes of the policy, one state at a time
     a forward and a backward pass of policy and critic, 16 states at a time
@@ -31,7 +31,7 @@ import jax.numpy as jnp
 
 LENGTH = 16  # N, environment steps of a rollout.
 _TRACE = 1e-9
-_ROLLOUTS = 1000  # That are timed together.
+_ROLLOUTS = 1000  # About so many are timed together.
 
 Weights = list[jax.Array]
 

@@ -16,9 +16,9 @@ from bmg_sweeps.reporting.tables import Column, Table
 _PREAMBLE = "% In the preamble: \\usepackage{array,booktabs,graphicx}"
 MAX_LINES = 38  # Of rows and notes; a longer table is continued on the next page.
 MAX_CELL = 36  # Characters; a longer cell is broken into lines.
-_LONG = r">{\raggedright\arraybackslash}p{13em}"  # Such a column,
-_CELL_LINE = 28  # so many characters of which are a line.
-_NOTE_LINE = 95  # And so many of a note.
+_LONG = r">{\raggedright\arraybackslash}p{13em}"  # A column whose cells are broken.
+_CELL_LINE = 28  # Characters of a line of such a cell.
+_NOTE_LINE = 95  # Characters of a line of a note.
 # What is wider than the page's text is made as wide as that, and nothing else is.
 _FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 # Above a table a caption has its space below it.
@@ -50,14 +50,14 @@ _ESCAPED = {
     "‘": "`",
     "’": "'",
     "“": "``",
-    "”": "\x27\x27",
+    "”": "''",
 }
 # Capital letters that look as Latin ones do; LaTeX has no others for them.
 _LATIN = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo", strict=True))
 _ACCENTS = dict(
     zip("\u0300\u0301\u0302\u0303\u0304\u0307\u0308\u030c", "`'^~=.\"v", strict=True)
 )
-_NOT_IN_FONT = "«»ÐÞðþ\xad"  # Of Latin-1, in LaTeX's own encoding of fonts.
+_NOT_IN_FONT = "«»ÐÞðþ\xad"  # What LaTeX's own encoding of fonts lacks of Latin-1.
 _PLACES = {"<super>": "^", "<sub>": "_"}  # As Unicode names them.
 
 
@@ -158,7 +158,7 @@ class _Part(NamedTuple):
 
 
 def _parts(table: Table, texts: Sequence[Sequence[str]]) -> list[_Part]:
-    """Parts rows, and the notes below them, so that a page is long enough for each."""
+    """Divides rows, and the notes below them, into parts that fit on a page."""
     parts, number = [_Part([], [])], 0
 
     def part(lines: int) -> _Part:

@@ -180,7 +180,7 @@ def odd_tables(storage):
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 @pytest.mark.parametrize("what", ["paper", "tasks", "odd", "long"])
 def test_the_document_of_the_docs_shows_all_tables(storage, tmp_path, what):
-    """None is wider or longer than its page, and none has a letter too little."""
+    """None is wider or longer than its page, and no letter is missing."""
     made = {
         "paper": lambda: report.make(toy.recorded(storage)),
         "tasks": lambda: report.make(toy_tasks.load(toy_tasks.record(storage))),
