@@ -6,7 +6,8 @@ each product, `_TRACE` of it, flows on, so that none is optimized away. A rollou
     16 forward passes of the policy, one state at a time
     a forward and a backward pass of policy and critic, 16 states at a time
 
-MG has, for each of its K rollouts, a forward pass of both networks with the parameters
+of which the agent saves the forward pass of the policy, as acting has made it; so that
+numbers of other agents compare, it is counted. MG has, for each of its K rollouts, a forward pass of both networks with the parameters
 after it and a backward pass of the policy; BMG once a forward pass of both and a
 backward pass of the policy for its target's last step, a forward pass of the policy
 with the target's and with the agent's parameters, and a backward one. From there
@@ -89,7 +90,11 @@ def standard(
         return _through(direction, kept), None
 
     direction = jax.tree.map(jnp.zeros_like, policy)
-    direction, _ = jax.lax.scan(backwards, direction, kept, reverse=True)
+    first, rest = _split(kept)
+    direction, _ = jax.lax.scan(backwards, direction, rest, reverse=True)
+    of_first, after, (activations, values) = first
+    _, gradient = _backward(after, activations, values)
+    direction = _minus(_minus(direction, gradient), _of_entropy(of_first))
     return _minus(pair[0], direction), pair[1]
 
 
@@ -111,17 +116,14 @@ def bootstrapped(
     logits = _forward(_minus(pair[0], gradient), states)[-1]
     activations = _forward(matched, states)
     _, direction = _backward(matched, activations, activations[-1] - logits)
-    # The first rollout's derivative is that in ε alone.
-    first, rest = (
-        jax.tree.map(lambda x, part=part: x[part], kept) for part in (0, slice(1, None))
-    )
+    first, rest = _split(kept)
     direction, _ = jax.lax.scan(
         lambda direction, kept: (_through(direction, kept), None),
         direction,
         rest,
         reverse=True,
     )
-    direction = _minus(direction, _backward(first[0], first[1], first[1][-1])[1])
+    direction = _minus(direction, _of_entropy(first))
     return _minus(pair[0], direction), pair[1]
 
 
@@ -172,9 +174,20 @@ def _through(direction, kept):
     product = [states.T @ backwards[0]]
     for i, h in enumerate(hidden):
         product.append(along[i].T @ deltas[i + 1] + h.T @ backwards[i + 1])
-    # And the derivative in ε, along the gradient of the entropy.
-    _, of_entropy = _backward(weights, activations, activations[-1])
-    return _minus(_minus(direction, product), of_entropy)
+    return _minus(_minus(direction, product), _of_entropy(kept))
+
+
+def _split(kept):
+    """Splits the first rollout off: its derivative is that in ε alone."""
+    return tuple(
+        jax.tree.map(lambda x, part=part: x[part], kept) for part in (0, slice(1, None))
+    )
+
+
+def _of_entropy(kept):
+    """The gradient of the entropy, along which an update depends on ε."""
+    weights, activations, _ = kept
+    return _backward(weights, activations, activations[-1])[1]
 
 
 def _minus(weights, gradient):
