@@ -7,12 +7,12 @@ each product, `_TRACE` of it, flows on, so that none is optimized away. A rollou
     a forward and a backward pass of policy and critic, 16 states at a time
 
 of which the agent saves the forward pass of the policy, as acting has made it; so that
-numbers of other agents compare, it is counted. MG has, for each of its K rollouts, a forward pass of both networks with the parameters
-after it and a backward pass of the policy; BMG once a forward pass of both and a
-backward pass of the policy for its target's last step, a forward pass of the policy
-with the target's and with the agent's parameters, and a backward one. From there
-∂x⁽ᴷ⁾/∂ε needs one product with the Hessian of the policy's loss for each rollout but
-the first,
+numbers of other agents compare, it is counted. MG has, for each of its K rollouts, a
+forward pass of both networks with the parameters after it and a backward pass of the
+policy; BMG once a forward pass of both and a backward pass of the policy for its
+target's last step, a forward pass of the policy with the target's and with the agent's
+parameters, and a backward one. From there ∂x⁽ᴷ⁾/∂ε needs one product with the Hessian
+of the policy's loss for each rollout but the first,
 
     R(z_l) = R(h_{l-1}) W_l + h_{l-1} V_l       V: the direction
     R(δ_{l-1}) = R(δ_l) W_lᵀ + δ_l V_lᵀ
