@@ -11,11 +11,9 @@ own. The modules of the parts say what their floors are.
 
 import argparse
 import functools
-import itertools
-import math
 from collections.abc import Iterator
 
-from benchmarks import atari, few_shot, packs, products, q_lambda, two_colors
+from benchmarks import atari, few_shot, packs, products, q_lambda, timing, two_colors
 
 LENGTHS = (1, 4, 16)  # K, L and chunks, whose growth is measured.
 HEADS = ("what", "ours", "floor", "ratio", "goal")
@@ -96,7 +94,7 @@ def of_growth(repeats: int) -> Iterator[Row]:
     for number in LENGTHS:
         train, state, _ = two_colors.compiled(two_colors.TRAINER, {})
         chunks = functools.partial(_chunks, train, number)
-        seconds.append(atari.fastest(chunks, state, repeats))
+        seconds.append(timing.fastest(chunks, state, repeats))
     yield _growth("chunks of training", seconds)
 
 
@@ -124,10 +122,8 @@ def _rates(what: str, rate: float, floor: float, goal: str) -> Row:
 
 
 def _growth(what: str, seconds: list[float]) -> Row:
-    steps = itertools.pairwise(zip(seconds, LENGTHS, strict=True))
-    slopes = [math.log(b / a) / math.log(m / n) for (a, n), (b, m) in steps]
     shown = ", ".join(f"{1e3 * s:.2f}" for s in seconds)
-    slope = " and ".join(f"{slope:.2f}" for slope in slopes)
+    slope = timing.slopes(LENGTHS, seconds)
     return f"growth in {what}", f"{shown} ms", "–", f"slope {slope}", "1"
 
 

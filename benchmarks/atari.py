@@ -21,13 +21,13 @@ import argparse
 import functools
 import time
 import types
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import timing
 from bmg_sweeps.environments import atari as emulated
 from bmg_sweeps.environments import frame_ring
 from bmg_sweeps.running import binding, pack, programs
@@ -92,7 +92,8 @@ def minatar_rates(values: dict, repeats: int) -> tuple[float, float, float]:
     compiled, seconds = programs.compiled(trainer, [config], None)
     learn = functools.partial(_learned, compiled, config)
     state = compiled.init(config, jax.random.key(0), None)
-    rate = _steps(config) * config.record_interval / fastest(learn, state, repeats)
+    frames = _steps(config) * config.record_interval
+    rate = frames / timing.fastest(learn, state, repeats)
     return rate, _steps(config) / floor_seconds(config, repeats), seconds
 
 
@@ -140,22 +141,6 @@ def bound(values: dict) -> tuple[Any, Any]:
     return trainer, pack.as_arrays(config)
 
 
-def fastest(step: Callable[[Any], Any], state: Any, repeats: int) -> float:
-    """Returns the seconds of the fastest step; the first, which warms up, is left out.
-
-    Args:
-        step: maps a state to the next.
-        state: the first.
-        repeats: steps that are timed.
-    """
-    seconds = []
-    for _ in range(repeats + 1):
-        began = time.perf_counter()
-        state = jax.block_until_ready(step(state))
-        seconds.append(time.perf_counter() - began)
-    return min(seconds[1:])
-
-
 def emulators_seconds(config: Any, repeats: int) -> float:
     """Times the emulators of a round that are told what to do."""
     settings = _atari_worlds.emulator_settings(config)
@@ -167,7 +152,7 @@ def emulators_seconds(config: Any, repeats: int) -> float:
         for chosen in actions:
             games.step(chosen)
 
-    seconds = fastest(play, None, repeats)
+    seconds = timing.fastest(play, None, repeats)
     games.close()
     return seconds
 
@@ -193,7 +178,7 @@ def acting_seconds(config: Any, repeats: int) -> float:
 
     with _atari_emulators.opened(settings) as source:
         state = types.SimpleNamespace(key=jax.random.key(0))
-        return fastest(read, state, repeats)
+        return timing.fastest(read, state, repeats)
 
 
 def round_seconds(trainer: Any, config: Any, repeats: int) -> tuple[float, float]:
@@ -242,7 +227,7 @@ def floor_seconds(config: Any, repeats: int, is_acting: bool = True) -> float:
             params = jax.tree.map(lambda x: x + NOTHING * total, params)
         return params, seen
 
-    return fastest(jax.jit(update), (params, seen), 5 * repeats)
+    return timing.fastest(jax.jit(update), (params, seen), 5 * repeats)
 
 
 NOTHING = 1e-9  # Times a number: it must be computed, and changes little.

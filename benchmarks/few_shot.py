@@ -18,6 +18,7 @@ import time
 import jax
 import jax.numpy as jnp
 
+from benchmarks import timing
 from bmg_sweeps.running import binding, pack
 from bmg_sweeps.sweep import point
 from trainers import few_shot
@@ -70,7 +71,7 @@ def measure(values: dict, repeats: int) -> tuple[float, float, int]:
     began = time.perf_counter()
     train = jax.jit(few_shot.train).lower(config, state, source).compile()
     compile_seconds = time.perf_counter() - began
-    seconds = _fastest(lambda: train(config, state, source), repeats)
+    seconds = timing.fastest(lambda _: train(config, state, source), None, repeats)
     seconds /= few_shot.chunk_length(config, shape[2:])
     return seconds, compile_seconds, train.memory_analysis().temp_size_in_bytes
 
@@ -82,14 +83,14 @@ def floor_seconds(inner_steps: int, target_steps: int, repeats: int) -> float:
         rows, columns = _IMAGES * size * size, 9 * channels
         patches = jnp.ones((rows, columns))
         kernel, cotangent = jnp.ones((columns, _FILTERS)), jnp.ones((rows, _FILTERS))
-        forward = _fastest(_compiled(jnp.matmul, patches, kernel), repeats)
-        of_kernel = _fastest(
-            _compiled(lambda p, g: p.T @ g, patches, cotangent), repeats
+        forward = timing.fastest(_compiled(jnp.matmul, patches, kernel), None, repeats)
+        of_kernel = timing.fastest(
+            _compiled(lambda p, g: p.T @ g, patches, cotangent), None, repeats
         )
         of_images = 0.0  # Which images themselves do not need.
         if block:
-            of_images = _fastest(
-                _compiled(lambda g, k: g @ k.T, cotangent, kernel), repeats
+            of_images = timing.fastest(
+                _compiled(lambda g, k: g @ k.T, cotangent, kernel), None, repeats
             )
         once = forward + of_kernel + of_images
         # Images need no derivative: a product with the Hessian has half the terms.
@@ -102,17 +103,7 @@ def floor_seconds(inner_steps: int, target_steps: int, repeats: int) -> float:
 
 def _compiled(function, *arrays):
     program = jax.jit(function).lower(*arrays).compile()
-    return lambda: program(*arrays)
-
-
-def _fastest(call, repeats: int) -> float:
-    jax.block_until_ready(call())
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        jax.block_until_ready(call())
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    return lambda _: program(*arrays)
 
 
 if __name__ == "__main__":

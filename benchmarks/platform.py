@@ -20,7 +20,6 @@ import argparse
 import collections
 import itertools
 import json
-import math
 import os
 import pathlib
 import random
@@ -33,6 +32,7 @@ from unittest import mock
 
 import psutil
 
+from benchmarks import timing
 from bmg_sweeps import paths
 from bmg_sweeps.launching import cluster
 from bmg_sweeps.records import attempts, files, store
@@ -152,10 +152,8 @@ def _looking(folder: pathlib.Path, points: int) -> None:
             cpus.append(_cpu_of_children() - before)
             result = f"{seconds:.1f} s, {cpus[-1]:.1f} s of CPU"
             _say(f"`{shown}`, {size:,} points", result)
-        steps = itertools.pairwise(zip(cpus, sizes, strict=True))
-        slopes = [math.log(b / a, m / n) for (a, n), (b, m) in steps]
-        text = " and ".join(f"{slope:.2f}" for slope in slopes)
-        _say(f"`{shown}`, slopes of the logarithms", text)
+        slopes = timing.slopes(sizes, cpus)
+        _say(f"`{shown}`, slopes of the logarithms", slopes)
 
 
 def _grid(points: int) -> str:

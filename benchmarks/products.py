@@ -24,11 +24,12 @@ gradient of the entropy, a backward pass.
 """
 
 import functools
-import time
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+
+from benchmarks import timing
 
 LENGTH = 16  # N, environment steps of a rollout.
 _TRACE = 1e-9
@@ -55,13 +56,8 @@ def steps_per_second(meta_update: Callable, rollouts: int, repeats: int) -> floa
             lambda pair, _: (meta_update(*pair), None), pair, length=number
         )[0]
     )
-    jax.block_until_ready(run(networks))
-    fastest = float("inf")
-    for _ in range(repeats):
-        began = time.perf_counter()
-        jax.block_until_ready(run(networks))
-        fastest = min(fastest, time.perf_counter() - began)
-    return number * rollouts * LENGTH / fastest
+    seconds = timing.fastest(run, networks, repeats)
+    return number * rollouts * LENGTH / seconds
 
 
 def fixed(policy: Weights, critic: Weights) -> tuple[Weights, Weights]:
@@ -205,8 +201,11 @@ def _weights(seed, num_outputs):
 
 def of(kind: str, inner_steps: int, target_steps: int) -> Callable:
     """Returns the meta-update of an update kind of `two_colors_actor_critic`."""
-    if kind == "fixed_entropy_weight":
-        return fixed
-    if kind == "meta_gradient":
-        return functools.partial(standard, inner_steps)
-    return functools.partial(bootstrapped, inner_steps, target_steps)
+    kinds = {
+        "fixed_entropy_weight": fixed,
+        "meta_gradient": functools.partial(standard, inner_steps),
+        "bootstrapped_meta_gradient": functools.partial(
+            bootstrapped, inner_steps, target_steps
+        ),
+    }
+    return kinds[kind]

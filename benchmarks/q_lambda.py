@@ -10,12 +10,11 @@ with the weights, the arithmetic of Adam and the environment come on top.
 
 import argparse
 import functools
-import time
 
 import jax
 import jax.numpy as jnp
 
-from benchmarks import two_colors
+from benchmarks import timing, two_colors
 
 TRAINER = "two_colors_q_lambda"
 SETTINGS = {
@@ -54,13 +53,8 @@ def floor_steps_per_second(params, repeats: int, steps: int = 20_000) -> float:
 
         return jax.lax.fori_loop(0, steps, body, arrays)
 
-    arrays = jax.block_until_ready(touch(arrays, factor))
-    fastest = float("inf")
-    for _ in range(repeats):
-        began = time.perf_counter()
-        arrays = jax.block_until_ready(touch(arrays, factor))
-        fastest = min(fastest, time.perf_counter() - began)
-    return steps / fastest
+    touched = functools.partial(touch, factor=factor)
+    return steps / timing.fastest(touched, arrays, repeats)
 
 
 if __name__ == "__main__":
