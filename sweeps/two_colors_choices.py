@@ -2,11 +2,11 @@
 
 Each agent as it is shipped, and with one thing changed: the n of the n-step return and
 the agent's rate α, the weight of the critic's loss (2 is a square without its ½), the
-meta-learning rate β, the input t of the meta-network, its size and its ε at the start,
-for MG the K, whose losses its objective has (of the policy that acted, or of the one
-after its update) and their scale (16 is a sum over states, as BMG's divergence is), and
-for BMG the scale of the divergence and the data of the target's last step. It tests no
-claim of the paper.
+meta-learning rate β, the input t of the meta-network, its size, its ε at the start and
+its pre-training, for MG the K, whose losses its objective has (of the policy that
+acted, or of the one after its update) and their scale (16 is a sum over states, as
+BMG's divergence is), and for BMG the scale of the divergence and the data of the
+target's last step. It tests no claim of the paper.
 """
 
 from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arms
@@ -17,6 +17,7 @@ META = {
     "meta_input": "mean_rewards",
     "initial_entropy_weight": 0.5,
     "meta_hidden_sizes": (32,),
+    "meta_pretraining_steps": 0,
 }
 OBJECTIVE = {"meta_objective": "updated_policy", "meta_objective_weight": 1.0}
 TARGET = {"matching_weight": 16.0, "target_rollout": "last_rollout"}
@@ -45,18 +46,21 @@ AGENT_CHOICES = {
     ", n=2": {"return_steps": 2},
     ", n=16 α=0.03": {"return_steps": 16, "learning_rate": 0.03},
 }
+NORMALIZED = {  # As in Luketina et al. (2022).
+    "meta_input": "normalized_mean_rewards",
+    "meta_hidden_sizes": (64, 64),
+}
 META_CHOICES = {
     ", β=1e-3": {"meta_learning_rate": 1e-3},
     ", β=1e-4": {"meta_learning_rate": 1e-4},
     ", normalized t": {"meta_input": "normalized_mean_rewards"},
     **{
-        f", normalized t, 64 × 64, β={rate:.0e}": {
-            "meta_input": "normalized_mean_rewards",
-            "meta_hidden_sizes": (64, 64),
-            "meta_learning_rate": rate,
-        }
+        f", normalized t, 64 × 64, β={rate:.0e}": NORMALIZED
+        | {"meta_learning_rate": rate}
         for rate in (1e-4, 1e-5)
     },
+    ", normalized t, 64 × 64, β=1e-04, pre-trained": NORMALIZED
+    | {"meta_learning_rate": 1e-4, "meta_pretraining_steps": 1_000},
     ", ε_w(0)=0.1": {"initial_entropy_weight": 0.1},
 }
 MG_CHOICES = {

@@ -4,8 +4,9 @@ With the paper's values most units of q's second layer never fire after some hun
 thousand steps. BMG by policy and by 'value' matching as it is shipped, and with one
 thing changed: Adam's ε inside its root, from the paper's 1e-4 down, with 1e-8 outside
 (the paper does not say where it stands); leaky ReLUs, where the paper has plain ones,
-alone and with a small ε inside; and the input t of the exploration rate, normalized or
-none, as in Luketina et al. (2022). It tests no claim of the paper.
+alone and with a small ε inside; and the input t of the exploration rate, normalized
+(the network of ε pre-trained, too) or none, as in Luketina et al. (2022). It tests no
+claim of the paper.
 """
 
 from bmg_sweeps.sweep import Curve, Method, Scale, Select, Sweep, arms, load_sweep
@@ -21,6 +22,10 @@ CHOICES = {
         "adam_eps_root": 1e-6,
     },
     ", normalized t": {"meta_input": "normalized_recent_rewards"},
+    ", normalized t, pre-trained": {
+        "meta_input": "normalized_recent_rewards",
+        "meta_pretraining_steps": 1_000,
+    },
     ", no t": {"meta_input": "no_rewards"},
 }
 PLAIN = {
@@ -28,6 +33,7 @@ PLAIN = {
     "adam_eps_root": 0.0,
     "hidden_leak": 0.0,
     "meta_input": "recent_rewards",
+    "meta_pretraining_steps": 0,
 }
 TARGETS = load_sweep("two_colors_q_choices").methods
 SHOWN = ("policy L=16", "policy L=128", "value L=16")

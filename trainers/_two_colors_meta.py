@@ -20,6 +20,8 @@ from bmg_sweeps.core import networks
 from trainers import _two_colors_statistics
 
 CHUNK_ENV_STEPS = 20_000  # About as many in one call of `train`.
+_PRETRAINING_RATE = 1e-3  # Of Adam; the paper states neither it nor the batch.
+_PRETRAINING_BATCH = 64  # Random inputs a step.
 
 Metrics = dict[str, jax.Array]
 
@@ -44,6 +46,56 @@ def learned(
     """Returns ε_w: t ↦ a number in (0, 1)."""
     apply = network(config).apply
     return lambda recent_rewards: jax.nn.sigmoid(apply(meta_params, recent_rewards)[0])
+
+
+def init_params(
+    config: Any,
+    key: chex.PRNGKey,
+    pretraining_key: chex.PRNGKey,
+    num_rewards: int,
+    epsilon: float | jax.Array,
+) -> chex.ArrayTree:
+    """Makes a meta-network that starts near one number.
+
+    With zero biases but for the last one, ε_w(0) is ε. Pre-training brings ε_w(t)
+    near it for all t, in `meta_pretraining_steps` steps of Adam on
+
+        mean_t (ε_w(t) − ε)²,  t ~ U(−1, 1) in each element
+
+    Source: Luketina et al. (2022), who pre-train so on random inputs; their number of
+    steps and the distribution are not stated. Flennerhag et al. (2022) do not.
+
+    Args:
+        config: the point's values.
+        key: consumed here.
+        pretraining_key: consumed here.
+        num_rewards: length of t.
+        epsilon: ε, in (0, 1).
+
+    Returns:
+        w.
+    """
+    meta_params = network(config).init(key, jnp.zeros(num_rewards))
+    meta_params[list(meta_params)[-1]]["b"] += jax.scipy.special.logit(epsilon)
+    optimizer = optax.adam(_PRETRAINING_RATE)
+
+    def loss(meta_params, inputs):
+        outputs = jax.vmap(learned(config, meta_params))(inputs)
+        return jnp.mean(jnp.square(outputs - epsilon))
+
+    def step(i, carry):
+        meta_params, opt_state = carry
+        inputs = jax.random.uniform(
+            jax.random.fold_in(pretraining_key, i),
+            (_PRETRAINING_BATCH, num_rewards),
+            minval=-1.0,
+        )
+        grads = jax.grad(loss)(meta_params, inputs)
+        updates, opt_state = optimizer.update(grads, opt_state)
+        return optax.apply_updates(meta_params, updates), opt_state
+
+    carry = (meta_params, optimizer.init(meta_params))
+    return jax.lax.fori_loop(0, config.meta_pretraining_steps, step, carry)[0]
 
 
 def start(

@@ -32,7 +32,7 @@ import gin
 import jax
 import jax.numpy as jnp
 import optax
-from annotated_types import Interval
+from annotated_types import Ge, Interval
 
 from bmg_sweeps.core import matching, meta_gradient, targets
 from bmg_sweeps.trainer.config import data, require, require_unused, structure
@@ -78,6 +78,8 @@ class Config:
     meta_adam_eps: Positive
     # ε_w(0), before meta-updates.
     initial_entropy_weight: Annotated[float, Interval(gt=0, lt=1)] = data(was=0.5)
+    # Steps on random inputs, towards the same ε at all of them.
+    meta_pretraining_steps: Annotated[int, Ge(0)] = data(was=0)
     # Factor on the objective of MG, a mean over states.
     meta_objective_weight: Positive = data(was=1.0)
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
@@ -144,16 +146,16 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
         The state before the first update.
     """
     del source
-    learner_key, meta_key = jax.random.split(key)
+    learner_key, meta_key, pretraining_key = jax.random.split(key, 3)
     learner = _two_colors_agent.init(config, learner_key)
     if config.target_rollout == _two_colors_targets.next_rollout.__name__:
         learner = _two_colors_agent.look_ahead(config, learner)
-    meta_params = _two_colors_meta.network(config).init(
-        meta_key, learner.recent_rewards
-    )
-    # Biases start at 0, so that at t = 0 this one is the logit of ε.
-    meta_params[list(meta_params)[-1]]["b"] += jax.scipy.special.logit(
-        config.initial_entropy_weight
+    meta_params = _two_colors_meta.init_params(
+        config,
+        meta_key,
+        pretraining_key,
+        config.num_recent_rollouts,
+        config.initial_entropy_weight,
     )
     return _two_colors_meta.start(learner, meta_params, _meta_optimizer(config))
 
@@ -365,4 +367,7 @@ _UNUSED_WITHOUT_TARGET = {
     "target_rollout": _two_colors_targets.last_rollout.__name__,
 }
 _UNUSED_WITHOUT_OBJECTIVE = {"meta_objective": updated_policy.__name__}
-_UNUSED_WITHOUT_META_LEARNER = {"meta_input": _two_colors_agent.mean_rewards.__name__}
+_UNUSED_WITHOUT_META_LEARNER = {
+    "meta_input": _two_colors_agent.mean_rewards.__name__,
+    "meta_pretraining_steps": 0,
+}

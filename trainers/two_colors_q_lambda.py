@@ -31,7 +31,7 @@ import chex
 import gin
 import jax
 import optax
-from annotated_types import Interval
+from annotated_types import Ge, Interval
 
 from bmg_sweeps.core import epsilon_greedy, meta_gradient
 from bmg_sweeps.trainer.config import data, require_unused, structure
@@ -73,6 +73,8 @@ class Config:
     meta_gradient_decay: Decay  # Decay of the moving average before Adam.
     adam_eps_root: NonNegative = data(was=0.0)  # Inside the root.
     hidden_leak: Fraction = data(was=0.0)  # Slope of the ReLUs of q below 0.
+    # Steps on random inputs, towards ε = ½.
+    meta_pretraining_steps: Annotated[int, Ge(0)] = data(was=0)
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
     # L, updates from x to the target.
     target_steps: Annotated[
@@ -123,10 +125,10 @@ def init(config: Config, key: chex.PRNGKey, source: None) -> State:
         The state before the first update.
     """
     del source
-    learner_key, meta_key = jax.random.split(key)
+    learner_key, meta_key, pretraining_key = jax.random.split(key, 3)
     learner = _two_colors_q_agent.init(config, learner_key)
-    meta_params = _two_colors_meta.network(config).init(
-        meta_key, learner.recent_rewards
+    meta_params = _two_colors_meta.init_params(
+        config, meta_key, pretraining_key, config.num_recent_rewards, epsilon=0.5
     )
     return _two_colors_meta.start(learner, meta_params, _meta_optimizer(config))
 
@@ -254,6 +256,7 @@ def _meta_optimizer(config):
 
 
 _UNUSED_WITHOUT_META_LEARNER = {
-    "meta_input": _two_colors_q_agent.recent_rewards.__name__
+    "meta_input": _two_colors_q_agent.recent_rewards.__name__,
+    "meta_pretraining_steps": 0,
 }
 _UNUSED_WITHOUT_TARGET = {"target_steps": 1, "matching_function": "policy_kl"}

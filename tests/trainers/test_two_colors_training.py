@@ -1,13 +1,16 @@
 """Training in two-colors: checks, rows, and whether the agent learns."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import small_q_lambda
 import small_two_colors as small
 
 from trainers import _two_colors_agent as agent
-from trainers import _two_colors_meta, _two_colors_statistics
+from trainers import _two_colors_meta, _two_colors_statistics, two_colors_q_lambda
 from trainers import two_colors_actor_critic as trainer
 
 BMG = {
@@ -36,6 +39,39 @@ def test_the_entropy_weight_starts_where_it_is_told(weight):
     meta_params = small.init(config, jax.random.key(0), None).meta_params
     start = small.entropy_weight(config, meta_params)(jnp.zeros(10))
     np.testing.assert_allclose(start, weight, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make_config", "length", "init", "wanted"),
+    [
+        (
+            functools.partial(small.make_config, initial_entropy_weight=0.2),
+            "num_recent_rollouts",
+            trainer.init,
+            0.2,
+        ),
+        (
+            small_q_lambda.make_config,
+            "num_recent_rewards",
+            two_colors_q_lambda.init,
+            0.5,
+        ),
+    ],
+)
+def test_pre_training_makes_epsilon_one_number(make_config, length, init, wanted):
+    """Luketina et al. (2022): ε_w is what it starts with, at inputs in [−1, 1]."""
+    num_rewards = 7
+    inputs = np.random.default_rng(0).uniform(-1, 1, (200, num_rewards))
+
+    def error(num_steps):
+        values = {length: num_rewards, "meta_pretraining_steps": num_steps}
+        config = make_config(meta_hidden_sizes=(32,), **values)
+        meta_params = init(config, jax.random.key(0), None).meta_params
+        epsilon = jax.vmap(_two_colors_meta.learned(config, meta_params))(inputs)
+        return np.abs(epsilon - wanted).mean()
+
+    assert error(0) > 0.03
+    assert error(500) < 0.1 * error(0)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +114,14 @@ def test_the_entropy_weight_starts_where_it_is_told(weight):
                 "meta_input": "normalized_mean_rewards",
             },
             "meta_input = 'normalized_mean_rewards': expected 'mean_rewards', where ε",
+        ),
+        (
+            {
+                "update_kind": "fixed_entropy_weight",
+                "target_steps": 1,
+                "meta_pretraining_steps": 10,
+            },
+            "meta_pretraining_steps = 10: expected 0, where ε is fixed",
         ),
     ],
 )
