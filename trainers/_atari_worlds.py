@@ -59,8 +59,8 @@ class World(NamedTuple):
     play: Callable[..., tuple[Any, Round]]
     # (config, [M, …] of a round's trajectories) the same, time first.
     trajectories: Callable[[Any, Any], _atari_agent.Trajectories]
-    # (config, state, source) [M, H, W, C], some recent observations.
-    seen: Callable[[Any, Any, Any], jax.Array]
+    # (config, state, source) [M, H, W, C], some of the last.
+    recent_observations: Callable[[Any, Any, Any], jax.Array]
 
 
 class Replay(NamedTuple):
@@ -206,16 +206,18 @@ def _minatar_trajectories(config: Any, stored: Replay) -> _atari_agent.Trajector
     return _time_first(config, stored, observations.reshape(shape))
 
 
-def _minatar_seen(config: Any, state: MinAtarState, source: None) -> jax.Array:
+def _minatar_recent_observations(
+    config: Any, state: MinAtarState, source: None
+) -> jax.Array:
     """Returns those of some trajectories, evenly spaced in the replay."""
     del source
     filled = jnp.minimum(state.count, config.replay_capacity)
-    places = jnp.arange(_SEEN_TRAJECTORIES) * filled // _SEEN_TRAJECTORIES
-    stored = jax.tree.map(lambda ring: ring[places], state.replay)
+    positions = jnp.arange(_MEASURED_TRAJECTORIES) * filled // _MEASURED_TRAJECTORIES
+    stored = jax.tree.map(lambda ring: ring[positions], state.replay)
     return _flat(_minatar_trajectories(config, stored).observations)
 
 
-def _emulator_seen(config: Any, state: None, source: Any) -> jax.Array:
+def _emulator_recent_observations(config: Any, state: None, source: Any) -> jax.Array:
     """Returns those of the first update of the round."""
     names = frame_ring.Trajectories._fields
     stored = frame_ring.Trajectories(**{name: source[name][0] for name in names})
@@ -226,7 +228,7 @@ def _flat(observations: jax.Array) -> jax.Array:
     return observations.reshape(-1, *observations.shape[2:])
 
 
-_SEEN_TRAJECTORIES = 24  # Of MinAtar.
+_MEASURED_TRAJECTORIES = 24  # Of MinAtar.
 
 
 def _time_first(
@@ -326,7 +328,7 @@ minatar = World(
     start=_minatar_start,
     play=_minatar_play,
     trajectories=_minatar_trajectories,
-    seen=_minatar_seen,
+    recent_observations=_minatar_recent_observations,
 )
 emulators = World(
     frames_per_step=atari.FRAMES_PER_STEP,
@@ -338,5 +340,5 @@ emulators = World(
     start=lambda config, key: None,
     play=_emulator_play,
     trajectories=_emulator_trajectories,
-    seen=_emulator_seen,
+    recent_observations=_emulator_recent_observations,
 )

@@ -296,8 +296,9 @@ def train(config: Config, state: State, source: Any) -> tuple[State, Row]:
         state,
         length=world.rounds_per_call(config),
     )
-    seen = world.seen(config, state.world, source)
-    features = _atari_agent.features(config, state.learner.agent.params, seen)
+    observations = world.recent_observations(config, state.world, source)
+    params = state.learner.agent.params
+    features = _atari_agent.features(config, params, observations)
     row = state.statistics.row | diagnostics.of_features(features)
     return state, {name: value[jnp.newaxis] for name, value in row.items()}
 

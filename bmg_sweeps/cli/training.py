@@ -235,15 +235,15 @@ def _train(storage, chosen, training: options.Training, plan, pack, parts) -> bo
     """Trains to each part of the stop rule; returns whether the user stopped it."""
     at_rungs = [[rungs.at(one, part) for one in chosen] for part in parts]
     for rung, here in enumerate(at_rungs):
-        places: dict[str, int] = {}
+        ranks: dict[str, int] = {}
         # What had failed is tried again once, and not at each rung.
         retry = training.retry and rung == 0
         if len(parts) > 1:
             plan = planning.plan(storage, here, retry, verify=True)
             _say_rung(here, rung, parts, plan)
         if rung > 0:
-            places = rungs.standing(storage, at_rungs[rung - 1])
-        if _train_to(storage, here, training, plan, pack, places, retry):
+            ranks = rungs.ranks(storage, at_rungs[rung - 1])
+        if _train_to(storage, here, training, plan, pack, ranks, retry):
             return True
     return False
 
@@ -255,7 +255,7 @@ def _say_rung(here: list[choices.Chosen], rung: int, parts, plan) -> None:
     answers.say(f"Rung {rung + 1} of {len(parts)}, to {stops}: {points} to run")
 
 
-def _train_to(storage, chosen, training, plan, pack, places, retry) -> bool:
+def _train_to(storage, chosen, training, plan, pack, ranks, retry) -> bool:
     """Runs the trials of a plan; returns whether the user stopped them."""
     if not plan.to_run and "running" not in plan.counts():
         return False
@@ -267,7 +267,7 @@ def _train_to(storage, chosen, training, plan, pack, places, retry) -> bool:
         training.resources,
         pack=pack,
         retry=retry,
-        places=places,
+        ranks=ranks,
         watch=lambda: progress.watch(storage, plan, chosen, answers.console()),
     )
     for line in outcome.lost:

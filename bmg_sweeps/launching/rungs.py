@@ -37,7 +37,7 @@ def at(chosen: Chosen, part: float) -> Chosen:
     return dataclasses.replace(chosen, stop=stop)
 
 
-def standing(storage: files.Storage, chosen: Sequence[Chosen]) -> dict[str, int]:
+def ranks(storage: files.Storage, chosen: Sequence[Chosen]) -> dict[str, int]:
     """Ranks the configurations of each method by their scores at the stop rule.
 
     Scores are those that `selection` chooses by, at the amount of the stop rule on the
@@ -48,11 +48,11 @@ def standing(storage: files.Storage, chosen: Sequence[Chosen]) -> dict[str, int]
         chosen: sweeps, cut at the rung that their points have reached.
 
     Returns:
-        Places by point id; 0 is the best. All points of a configuration have its place,
+        Ranks by point id; 0 is the best. All points of a configuration have its rank,
         and a point of several sweeps has its best one. Points of incomplete
         configurations have none.
     """
-    places: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     for one in chosen:
         axis = one.sweep.select.axis
         if axis not in one.stop:
@@ -61,12 +61,12 @@ def standing(storage: files.Storage, chosen: Sequence[Chosen]) -> dict[str, int]
         at_rung = selection.select(one.sweep, trained, axis, [one.stop[axis]])
         for method in one.methods:
             scores = [s for s in at_rung.scores if s.method == method]
-            for place, score in enumerate(selection.ranked(one.sweep.select, scores)):
+            for rank, score in enumerate(selection.ranked(one.sweep.select, scores)):
                 for p in score.points:
-                    places[p.id] = min(place, places.get(p.id, place))
-    return places
+                    ranks[p.id] = min(rank, ranks.get(p.id, rank))
+    return ranks
 
 
-def place_of(ids: Iterable[str], places: Mapping[str, int]) -> float:
-    """Returns the best place of points; those without one come last."""
-    return min(places.get(i, math.inf) for i in ids)
+def best_rank(ids: Iterable[str], ranks: Mapping[str, int]) -> float:
+    """Returns the best rank of points; those without one come last."""
+    return min(ranks.get(i, math.inf) for i in ids)

@@ -52,7 +52,7 @@ def run(
     *,
     pack: int | None = None,
     retry: bool = False,
-    places: Mapping[str, int] | None = None,
+    ranks: Mapping[str, int] | None = None,
     watch: Callable[[], contextlib.AbstractContextManager],
 ) -> Outcome:
     """Trains the missing points of a plan, until none is left or the user stops it.
@@ -65,7 +65,7 @@ def run(
             many as the memory holds on a GPU. `cluster.AUTO_PACK` is the same on a
             GPU, and on CPUs as many as trials find to be fastest.
         retry: whether failed and diverged points are tried once more.
-        places: by point id, who goes first, as `rungs.standing` says it. Unless given,
+        ranks: by point id, who goes first, as `rungs.ranks` says it. Unless given,
             points of one structure go one after the other.
         watch: opens a context that shows progress.
 
@@ -81,7 +81,7 @@ def run(
         resources=resources,
         pack=pack,
         retry=retry,
-        places=places or {},
+        ranks=ranks or {},
         provenance={"launch": uuid.uuid4().hex[:8], "revision": revision.revision()},
         holders=leases.Watch(storage),
     )
@@ -140,7 +140,7 @@ class _Launch:
     resources: cluster.Resources
     pack: int | None
     retry: bool
-    places: Mapping[str, int]
+    ranks: Mapping[str, int]
     provenance: Mapping[str, str]
     holders: leases.Watch  # Of points that others work on.
 
@@ -205,8 +205,8 @@ def _run_trials(
 def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
     """Makes trials of points of one structure and pack width, and orders them."""
     groups: dict[tuple, list[Point]] = {}
-    places = launch.places
-    for p in sorted(points, key=lambda p: rungs.place_of([p.id], places)):
+    ranks = launch.ranks
+    for p in sorted(points, key=lambda p: rungs.best_rank([p.id], ranks)):
         width = launch.plan.records[p.id].pack_width
         groups.setdefault((p.structure, width), []).append(p)
     tasks = []
@@ -218,8 +218,8 @@ def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
             stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
             task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
             tasks.append(task | {"lost": sorted(launch.holders.lost)})
-    if places:
-        return sorted(tasks, key=lambda task: rungs.place_of(task["stops"], places))
+    if ranks:
+        return sorted(tasks, key=lambda task: rungs.best_rank(task["stops"], ranks))
     return _in_lanes(tasks, slots)
 
 

@@ -40,12 +40,12 @@ def _commit(storage, point_id, rows):
     attempt.commit(progress={"env_steps": 100}, state=[], rows=rows, release=True)
 
 
-def by_values(places, one):
+def by_values(ranks, one):
     """Places by method, configuration and seed."""
     return {
-        (p.values["kind"], p.values["rate"], p.values["seed"]): places[p.id]
+        (p.values["kind"], p.values["rate"], p.values["seed"]): ranks[p.id]
         for p in one.points
-        if p.id in places
+        if p.id in ranks
     }
 
 
@@ -62,7 +62,7 @@ def test_configurations_stand_in_their_method_by_what_the_rung_shows(storage):
     """By the mean over seeds at half of the stop rule, where rows go on to its end."""
     record(storage)
     half = rungs.at(chosen(), 0.5)
-    assert by_values(rungs.standing(storage, [half]), half) == {
+    assert by_values(rungs.ranks(storage, [half]), half) == {
         **{("A", 1, seed): 0 for seed in (0, 1)},
         **{("A", 2, seed): 1 for seed in (0, 1)},
         **{("A", 0, seed): 2 for seed in (0, 1)},
@@ -75,7 +75,7 @@ def test_less_is_better_where_the_sweep_says_so(storage):
     """With mode "min" the order is the other way round."""
     record(storage)
     half = rungs.at(chosen(mode="min"), 0.5)
-    found = by_values(rungs.standing(storage, [half]), half)
+    found = by_values(rungs.ranks(storage, [half]), half)
     assert [found["A", rate, 0] for rate in range(3)] == [0, 2, 1]
 
 
@@ -83,11 +83,11 @@ def test_a_configuration_that_lacks_a_run_has_no_place(storage):
     """It goes after those that have one."""
     half = rungs.at(chosen(), 0.5)
     record(storage, left_out={half.points[2].id})  # Of A, the best one's first seed.
-    places = rungs.standing(storage, [half])
-    found = by_values(places, half)
+    ranks = rungs.ranks(storage, [half])
+    found = by_values(ranks, half)
     assert ("A", 1, 1) not in found
     assert found["A", 2, 0] == 0
-    assert rungs.place_of([half.points[3].id], places) > max(places.values())
+    assert rungs.best_rank([half.points[3].id], ranks) > max(ranks.values())
 
 
 def test_a_point_of_two_sweeps_has_its_better_place(storage):
@@ -95,10 +95,10 @@ def test_a_point_of_two_sweeps_has_its_better_place(storage):
     record(storage)
     half = rungs.at(chosen(), 0.5)
     alone = choices.Chosen("alone", half.sweep, half.points[:2], half.stop)
-    found = by_values(rungs.standing(storage, [half, alone]), half)
+    found = by_values(rungs.ranks(storage, [half, alone]), half)
     assert found["A", 0, 0] == found["A", 1, 0] == 0
     assert found["A", 2, 0] == 1
-    assert by_values(rungs.standing(storage, [alone, half]), half) == found
+    assert by_values(rungs.ranks(storage, [alone, half]), half) == found
 
 
 def test_where_the_rule_counts_something_else_that_orders_them(storage):
@@ -107,5 +107,5 @@ def test_where_the_rule_counts_something_else_that_orders_them(storage):
     half = rungs.at(chosen(), 0.5)
     rule = dataclasses.replace(half.sweep.select, budgets={"hours": (1.0,)})
     sweep = dataclasses.replace(half.sweep, select=rule)
-    found = rungs.standing(storage, [dataclasses.replace(half, sweep=sweep)])
-    assert found == rungs.standing(storage, [half])
+    found = rungs.ranks(storage, [dataclasses.replace(half, sweep=sweep)])
+    assert found == rungs.ranks(storage, [half])

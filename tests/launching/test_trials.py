@@ -25,7 +25,7 @@ def point(steps, seed):
     return Point("toy", {"steps": steps, "seed": seed}, FIELDS)
 
 
-def launch(storage, plan=None, resources=None, pack=None, places=None):
+def launch(storage, plan=None, resources=None, pack=None, ranks=None):
     """A launch that is called abc."""
     return trials._Launch(
         storage=storage,
@@ -33,13 +33,13 @@ def launch(storage, plan=None, resources=None, pack=None, places=None):
         resources=resources,
         pack=pack,
         retry=False,
-        places=places or {},
+        ranks=ranks or {},
         provenance={"launch": "abc"},
         holders=leases.Watch(storage),
     )
 
 
-def make(points, records=None, pack=None, gpus=0.0, slots=2, places=None):
+def make(points, records=None, pack=None, gpus=0.0, slots=2, ranks=None):
     """The trials of some points, by the seeds in each."""
     records = {p.id: store.Record("toy", p.id) for p in points} | (records or {})
     plan = planning.Plan(
@@ -51,7 +51,7 @@ def make(points, records=None, pack=None, gpus=0.0, slots=2, places=None):
         codes={"toy": ""},
     )
     resources = cluster.Resources(gpus=gpus)
-    made = launch(None, plan=plan, resources=resources, pack=pack, places=places)
+    made = launch(None, plan=plan, resources=resources, pack=pack, ranks=ranks)
     return trials._tasks(made, points, slots)
 
 
@@ -113,10 +113,10 @@ def test_who_is_ahead_goes_first_and_who_has_no_place_last():
     points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
     order = [(2, 1), (1, 2), (2, 0), (1, 0), (1, 1)]  # (2, 2) has no place.
     by_values = {(p.values["steps"], p.values["seed"]): p.id for p in points}
-    places = {by_values[pair]: place for place, pair in enumerate(order)}
-    alone = named(make(points, places=places), points)
+    ranks = {by_values[pair]: rank for rank, pair in enumerate(order)}
+    alone = named(make(points, ranks=ranks), points)
     assert alone == [(steps, [seed]) for steps, seed in [*order, (2, 2)]]
-    packs = named(make(points, places=places, pack=2), points)
+    packs = named(make(points, ranks=ranks, pack=2), points)
     assert packs == [(2, [0, 1]), (1, [0, 2]), (1, [1]), (2, [2])]
 
 

@@ -1,5 +1,6 @@
 """Where Atari's agents act: what is seen, kept, sampled, and learned from when."""
 
+import collections
 import dataclasses
 import hashlib
 import itertools
@@ -46,13 +47,14 @@ def rounds():
     def play(state, key):
         state, played = world.play(config, state, act, key, None)
         seen = jax.vmap(lambda stored: world.trajectories(config, stored))
-        return state, played, seen(played.trajectories)
+        recent = world.recent_observations(config, state, None)
+        return state, played, seen(played.trajectories), recent
 
     state = jax.jit(world.start)(config, jax.random.key(5))
     found = []
     for i in range(ROUNDS):
-        state, played, trajectories = play(state, jax.random.key(i))
-        found.append(jax.tree.map(np.asarray, (played, trajectories)))
+        state, *seen = play(state, jax.random.key(i))
+        found.append(jax.tree.map(np.asarray, tuple(seen)))
     return found
 
 
@@ -68,7 +70,7 @@ def sampled(array):
 
 def test_each_new_trajectory_is_online_once_and_in_order(rounds):
     """As their rewards and ends of games say, which are those of the round."""
-    for played, trajectories in rounds:
+    for played, trajectories, _ in rounds:
         np.testing.assert_array_equal(online(trajectories.r_t), played.rewards)
         np.testing.assert_array_equal(
             online(trajectories.continues_t), ~played.is_game_over
@@ -79,7 +81,7 @@ def test_each_new_trajectory_is_online_once_and_in_order(rounds):
 
 def test_logits_are_those_by_which_was_acted(rounds):
     """On the observation at their own step, and with the action that came of them."""
-    for _, trajectories in rounds:
+    for _, trajectories, _ in rounds:
         seen, uniforms, actions = np.moveaxis(trajectories.behavior_logits_t, -1, 0)
         expected = np.sum(
             trajectories.observations[:, :-1] * WEIGHTS, axis=(-3, -2, -1)
@@ -91,7 +93,7 @@ def test_logits_are_those_by_which_was_acted(rounds):
 
 def test_trajectories_go_on_where_the_last_ended(rounds):
     """The last observation of one is the first of the next, in each world."""
-    for (_, before), (_, after) in itertools.pairwise(rounds):
+    for (_, before, _), (_, after, _) in itertools.pairwise(rounds):
         np.testing.assert_array_equal(
             online(before.observations)[-1], online(after.observations)[0]
         )
@@ -103,7 +105,7 @@ def test_games_end_where_the_next_begins(rounds):
         np.asarray(breakout.observe(breakout.reset(jnp.array([u])))) for u in (0.0, 0.9)
     ]
     num_ends = 0
-    for played, trajectories in rounds:
+    for played, trajectories, _ in rounds:
         observations = online(trajectories.observations)
         bricks = observations[..., 3].sum((-2, -1))
         for t, n in np.ndindex(LENGTH, N):
@@ -113,13 +115,13 @@ def test_games_end_where_the_next_begins(rounds):
                 assert bricks[t, n] - bricks[t + 1, n] == played.rewards[t, n]
             num_ends += is_start
     assert num_ends > 3
-    assert any(played.rewards.any() for played, _ in rounds)
+    assert any(played.rewards.any() for played, *_ in rounds)
 
 
 def test_samples_are_the_newest_trajectories_and_all_of_them(rounds):
     """4 in the first round; then the 6 newest: two of the round before, and the new."""
     history = []
-    for _, trajectories in rounds:
+    for _, trajectories, _ in rounds:
         keys = trajectories.behavior_logits_t[..., 1]  # Uniforms: no two are the same.
         history += [tuple(column) for column in online(keys).T]
         drawn = [tuple(column) for column in sampled(keys).T]
@@ -127,10 +129,23 @@ def test_samples_are_the_newest_trajectories_and_all_of_them(rounds):
     assert len(set(history)) == ROUNDS * N
 
 
+def test_features_are_measured_on_all_of_the_replay(rounds):
+    """24 trajectories: 6 times each of the 4 of the first round, then 4 times 6."""
+    history = []
+    for _, trajectories, recent in rounds:
+        history += list(np.moveaxis(online(trajectories.observations), 1, 0))
+        newest = [one.tobytes() for one in history[-CAPACITY:]]
+        measured = np.moveaxis(recent.reshape(LENGTH + 1, -1, *recent.shape[1:]), 1, 0)
+        times = collections.Counter(one.tobytes() for one in measured)
+        assert set(times) == set(newest)
+        assert times.total() == 24
+        assert all(times[one] % (24 // len(newest)) == 0 for one in times)
+
+
 def test_samples_are_uniform(rounds):
     """Of 2,400 draws in 8 rounds, each place of 6 has 400, σ = 18."""
     counts, history = np.zeros(CAPACITY), []
-    for _, trajectories in rounds:
+    for _, trajectories, _ in rounds:
         keys = trajectories.behavior_logits_t[..., 1]
         history += [tuple(column) for column in online(keys).T]
         if len(history) > N:
@@ -144,7 +159,7 @@ def test_samples_are_uniform(rounds):
 def test_what_is_sampled_is_a_whole_trajectory(rounds):
     """Observations, actions, rewards and logits that belong together."""
     known = {}
-    for _, trajectories in rounds:
+    for _, trajectories, _ in rounds:
         for part in (online, sampled):
             arrays = [part(array) for array in trajectories[:-1]]
             for i in range(arrays[0].shape[1]):
