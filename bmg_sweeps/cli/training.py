@@ -150,11 +150,12 @@ def rerun(
     """
     if looks is not None:
         _check_planned(choice, budget)
+        planned = choices.choose(sweep, choice)
         return until_decided.run(
             storage,
-            choices.choose(sweep, choice),
+            planned,
             looks,
-            lambda again: _launch(storage, [again], training, say_report=False),
+            lambda again: _launch(storage, [again], training, like=planned),
             training.dry_run,
         )
     if not choice.seeds:
@@ -162,7 +163,7 @@ def rerun(
     chosen = choices.choose(sweep, dataclasses.replace(choice, seeds=()))
     before = answers.selected(storage, chosen, budget)
     again = answers.on_fresh_seeds(before, choice.seeds)
-    code = _launch(storage, [again], training, say_report=False)
+    code = _launch(storage, [again], training, like=chosen)
     if training.dry_run:
         return code
     after = results.load(storage, again, {axis: [n] for axis, n in again.stop.items()})
@@ -191,13 +192,17 @@ def _launch(
     storage: files.Storage,
     chosen: list[choices.Chosen],
     training: options.Training,
-    say_report: bool = True,
     parts: Sequence[float] = rungs.PARTS[-1:],
+    like: choices.Chosen | None = None,
 ) -> int:
-    """Runs a plan, exports it, and says what came of it."""
+    """Runs a plan, exports it, and says what came of it.
+
+    Fresh seeds of another choice (`like`) take as long as that one's, and are reported
+    by the command itself.
+    """
     plan = planning.plan(storage, chosen, training.retry, verify=True)
     pack = _pack(training, plan)
-    _say_plan(storage, chosen, training, plan)
+    _say_plan(storage, chosen, training, plan, like)
     if not training.dry_run:
         cluster.check_address(training.resources)
         files.check_writable(storage)
@@ -215,7 +220,7 @@ def _launch(
     from bmg_sweeps import tracking
 
     with tracking.following(
-        storage, chosen, training.wandb, with_sweeps=say_report
+        storage, chosen, training.wandb, with_sweeps=like is None
     ) as follower:
         is_stopped = _train(storage, chosen, training, plan, pack, parts)
         after = planning.plan(storage, chosen)
@@ -223,7 +228,7 @@ def _launch(
         answers.say(follower.finish())
     if is_stopped:
         answers.say("Stopped; the same command goes on from here.")
-    elif say_report:
+    elif like is None:
         for one in chosen:
             knows = one.sweep.select.axis in one.stop
             verb = "report" if knows else "status"
@@ -275,7 +280,7 @@ def _train_to(storage, chosen, training, plan, pack, ranks, retry) -> bool:
     return outcome.is_stopped
 
 
-def _say_plan(storage, chosen, training: options.Training, plan) -> None:
+def _say_plan(storage, chosen, training: options.Training, plan, like) -> None:
     """Prints what will be run, how long that may take, and what others run."""
     structures = formatting.counted(
         len({p.structure for p in plan.to_run}), "structure"
@@ -286,7 +291,7 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
         for line in choices.twins(one):
             answers.say(f"  {line}")
     to_run = f"{len(plan.to_run):,} to run, of {structures}"
-    to_run += _forecast(plan, cluster.own_slots(training.resources))
+    to_run += _forecast(storage, plan, cluster.own_slots(training.resources), like)
     answers.say(f"{answers.counted(plan)}; {to_run}")
     if "failed" in plan.counts() and not training.retry:
         answers.say("What has failed is tried again with --retry only.")
@@ -302,11 +307,14 @@ def _say_plan(storage, chosen, training: options.Training, plan) -> None:
         )
 
 
-def _forecast(plan: planning.Plan, slots: int | None) -> str:
+def _forecast(storage, plan: planning.Plan, slots: int | None, like) -> str:
     """Says how long a plan may take, if anything like it has been trained."""
     if not plan.to_run:
         return ""
     seconds = forecast.seconds(plan, slots or 1)
+    if seconds is None and like is not None:
+        known = planning.plan(storage, [like])
+        seconds = forecast.seconds(plan, slots or 1, known)
     if seconds is None:
         return ", time unknown: nothing like them has been trained"
     at_once = "if trials ran one by one"

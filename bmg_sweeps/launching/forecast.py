@@ -11,7 +11,9 @@ from bmg_sweeps.sweep.point import Point
 _Costs = Mapping[tuple, list[float]]  # Seconds by what they were spent on.
 
 
-def seconds(plan: planning.Plan, slots: int) -> float | None:
+def seconds(
+    plan: planning.Plan, slots: int, known: planning.Plan | None = None
+) -> float | None:
     """Estimates how long the points of a plan will take.
 
     Training and evaluation count by the amount that is left, and compiling once for
@@ -20,11 +22,12 @@ def seconds(plan: planning.Plan, slots: int) -> float | None:
     Args:
         plan: with the records of all points, also of those that are done.
         slots: trials that run at once.
+        known: whose records say what points take; the plan's own, unless given.
 
     Returns:
         Seconds; None where nothing like these points has been trained.
     """
-    rates, compilations = _costs(plan)
+    rates, compilations = _costs(plan if known is None else known)
     lengths = {p.id: _seconds_left(plan, p, rates) for p in plan.to_run}
     if not lengths or None in lengths.values():
         return None

@@ -4,6 +4,7 @@ import pytest
 
 from bmg_sweeps import __main__
 from bmg_sweeps.analysis import results, selection
+from bmg_sweeps.launching import checking
 from bmg_sweeps.records import attempts, store
 from bmg_sweeps.sweep import choices
 
@@ -39,7 +40,7 @@ def commit(storage, p):
     axes = {"env_steps": [100], "training_seconds": [1.0]}
     store.declare(storage, p.trainer, p.id, p.gin_text())
     attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
-        progress={"env_steps": 100},
+        progress={"env_steps": 100, "hours": 0.1},
         rows=axes | {"total_reward": [reward]},
         test=axes | {"test_reward": [10 * reward]},
         provenance={"device": "cpu"},
@@ -59,9 +60,9 @@ def rerun(storage, tmp_path, capsys):
     for p in selection.on_fresh_seeds(chosen, best, (10, 12)):
         commit(storage, p)
 
-    def run(seeds):
+    def run(seeds, *more):
         arguments = ["rerun", str(path), "--seeds", seeds, "--wandb", "off"]
-        status = __main__.main([*arguments, "--storage", storage.uri])
+        status = __main__.main([*arguments, "--storage", storage.uri, *more])
         return status, capsys.readouterr()
 
     return run
@@ -81,6 +82,15 @@ def test_all_tasks_run_again_and_tests_are_compared(rerun):
         *("90 ± 7.07", "9 ± 0.707", runs),
         *("195 ± 14.1", "19.5 ± 1.41", runs),
     ]
+
+
+def test_fresh_seeds_take_as_long_as_those_that_chose(rerun, monkeypatch):
+    """Four points of six minutes, two at a time."""
+    monkeypatch.setattr(checking, "check", lambda *_: {})
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    status, said = rerun("20-21", "--dry-run")
+    assert status == 0
+    assert "4 to run, of 2 structures, about 12 min (2 trials at a time)" in said.out
 
 
 def test_a_seed_of_the_sweep_is_refused(rerun):
