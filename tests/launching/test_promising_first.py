@@ -35,7 +35,7 @@ def launched(toy_here, monkeypatch):
 
     def run(storage, plan, resources, **keywords):
         stops = {stop["env_steps"] for stop in plan.stops.values()}
-        found.append((stops, [p.id for p in plan.to_run], keywords["places"]))
+        found.append((stops, [p.id for p in plan.to_run], keywords["ranks"]))
         return train(storage, plan, resources, **keywords)
 
     monkeypatch.setattr(trials, "run", run)
@@ -56,10 +56,10 @@ def test_all_points_reach_a_rung_before_any_goes_on(launched, capsys):
 def test_who_is_ahead_at_a_rung_goes_first_from_there(launched):
     """By the rewards at that rung, of both seeds; at first nobody is ahead."""
     assert command("launch", "--promising-first", "--storage", "rungs") == 0
-    places = [places for _, _, places in launched]
-    assert places[0] == {}
+    ranks = [ranks for _, _, ranks in launched]
+    assert ranks[0] == {}
     opened = files.open_storage("rungs")
-    for amount, found in zip((8, 15, 30), places[1:], strict=True):
+    for amount, found in zip((8, 15, 30), ranks[1:], strict=True):
         rewards = {}
         for p in points():
             rows = store.rows(opened, store.read(opened, p.trainer, p.id))
