@@ -77,6 +77,8 @@ def init_params(
     """
     meta_params = network(config).init(key, jnp.zeros(num_rewards))
     meta_params[list(meta_params)[-1]]["b"] += jax.scipy.special.logit(epsilon)
+    if not config.meta_pretraining_steps:
+        return meta_params
     optimizer = optax.adam(_PRETRAINING_RATE)
 
     def loss(meta_params, inputs):

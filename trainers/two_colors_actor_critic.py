@@ -78,8 +78,6 @@ class Config:
     meta_adam_eps: Positive
     # ε_w(0), before meta-updates.
     initial_entropy_weight: Annotated[float, Interval(gt=0, lt=1)] = data(was=0.5)
-    # Steps on random inputs, towards the same ε at all of them.
-    meta_pretraining_steps: Annotated[int, Ge(0)] = data(was=0)
     # Factor on the objective of MG, a mean over states.
     meta_objective_weight: Positive = data(was=1.0)
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
@@ -104,6 +102,8 @@ class Config:
     num_recent_rollouts: Count = structure()  # Length of t.
     hidden_sizes: Sizes = structure()  # Layers of policy and critic.
     meta_hidden_sizes: Sizes = structure()  # Layers of the meta-network.
+    # Steps on random inputs, towards the same ε at all of them.
+    meta_pretraining_steps: Annotated[int, Ge(0)] = structure(was=0)
 
 
 def check(config: Config) -> None:

@@ -73,8 +73,6 @@ class Config:
     meta_gradient_decay: Decay  # Decay of the moving average before Adam.
     adam_eps_root: NonNegative = data(was=0.0)  # Inside the root.
     hidden_leak: Fraction = data(was=0.0)  # Slope of the ReLUs of q below 0.
-    # Steps on random inputs, towards ε = ½.
-    meta_pretraining_steps: Annotated[int, Ge(0)] = data(was=0)
     update_kind: Annotated[str, OneOf(lambda: UPDATE_KINDS)] = structure()
     # L, updates from x to the target.
     target_steps: Annotated[
@@ -88,6 +86,8 @@ class Config:
     num_recent_rewards: Count = structure()  # Length of t.
     hidden_sizes: Sizes = structure()  # Layers of q.
     meta_hidden_sizes: Sizes = structure()  # Layers of the meta-network.
+    # Steps on random inputs, towards ε = ½.
+    meta_pretraining_steps: Annotated[int, Ge(0)] = structure(was=0)
 
 
 class Explorer(NamedTuple):

@@ -41,7 +41,7 @@ def _commit(storage, point_id, rows):
 
 
 def by_values(ranks, one):
-    """Places by method, configuration and seed."""
+    """Ranks by method, configuration and seed."""
     return {
         (p.values["kind"], p.values["rate"], p.values["seed"]): ranks[p.id]
         for p in one.points
@@ -79,7 +79,7 @@ def test_less_is_better_where_the_sweep_says_so(storage):
     assert [found["A", rate, 0] for rate in range(3)] == [0, 2, 1]
 
 
-def test_a_configuration_that_lacks_a_run_has_no_place(storage):
+def test_a_configuration_that_lacks_a_run_has_no_rank(storage):
     """It goes after those that have one."""
     half = rungs.at(chosen(), 0.5)
     record(storage, left_out={half.points[2].id})  # Of A, the best one's first seed.
@@ -90,7 +90,7 @@ def test_a_configuration_that_lacks_a_run_has_no_place(storage):
     assert rungs.best_rank([half.points[3].id], ranks) > max(ranks.values())
 
 
-def test_a_point_of_two_sweeps_has_its_better_place(storage):
+def test_a_point_of_two_sweeps_has_its_better_rank(storage):
     """In a sweep of its configuration alone it is the first."""
     record(storage)
     half = rungs.at(chosen(), 0.5)

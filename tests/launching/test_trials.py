@@ -108,10 +108,10 @@ def test_two_slots_compile_different_structures_at_the_same_time():
     assert order == [1, 2] * 3
 
 
-def test_who_is_ahead_goes_first_and_who_has_no_place_last():
+def test_who_is_ahead_goes_first_and_who_has_no_rank_last():
     """Also in packs, which take those that are ahead together."""
     points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
-    order = [(2, 1), (1, 2), (2, 0), (1, 0), (1, 1)]  # (2, 2) has no place.
+    order = [(2, 1), (1, 2), (2, 0), (1, 0), (1, 1)]  # (2, 2) has no rank.
     by_values = {(p.values["steps"], p.values["seed"]): p.id for p in points}
     ranks = {by_values[pair]: rank for rank, pair in enumerate(order)}
     alone = named(make(points, ranks=ranks), points)

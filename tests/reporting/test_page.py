@@ -454,7 +454,7 @@ def hostile():
 def test_what_users_say_is_text_and_never_markup(view):
     """In title, methods, values, messages, revisions, legend and the charts' labels."""
     sweep, trained = hostile()
-    shown = view(write(trained, sweep=sweep, name="/tmp/<b>.py", storage=HOSTILE[1]))
+    shown = view(write(trained, sweep=sweep, name="<b>.py", storage=HOSTILE[1]))
     shown.get_by_role("button", name="All").click()
     assert shown.locator("h1").all_inner_texts() == [sweep.title]
     assert shown.title() == f"{sweep.title} – paper"
