@@ -16,23 +16,23 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import paths
 from bmg_sweeps.launching import (
     cluster,
     compiled,
+    dealing,
     planning,
     revision,
-    rungs,
     temporary,
 )
 from bmg_sweeps.records import attempts, files, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 
 _POLL_SECONDS = 1.0
-MAX_PACK = 64  # Points that a trial is given where the memory decides the width.
+_AHEAD = 200  # Trials that wait for a cluster to grow; Tune's own number.
 MAX_DEATHS = 3  # A trial fails after its process has died this often.
 _STOPPED: set[str] = set()  # Launches in this process that the user has stopped.
 
@@ -98,14 +98,15 @@ def run(
     return Outcome(launch.is_stopped, tuple(lost))
 
 
-def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
+def train_points(config: Mapping[str, Any]) -> dict[str, Any]:
     """Runs one trial, in a process of Ray's.
 
     Args:
         config: the trial's points, and the launch's constants.
 
     Returns:
-        Under "busy", the ids of points that others work on.
+        Under "busy", the ids of points that others work on; under "seconds", how long
+        a point took, or None unless all are done.
     """
     # The cache is in the node's own folder, and is set before JAX is imported. JAX is
     # imported below, because the driver imports this module and must not import JAX.
@@ -125,10 +126,21 @@ def train_points(config: Mapping[str, Any]) -> dict[str, list[str]]:
     task = work_unit.Task(
         **told,
         retry=constants["retry"],
+        lost=constants["lost"],
         launch=constants["provenance"] | noted,
     )
-    statuses = work_unit.run(storage, task, lambda: _is_asked(storage, flag))
-    return {"busy": [i for i, status in statuses.items() if status == "busy"]}
+    parts = [task]
+    if dealing.is_batch(told):
+        parts = [dataclasses.replace(task, stops={i: s}) for i, s in task.stops.items()]
+    statuses: dict[str, str] = {}
+    began = time.monotonic()
+    for part in parts:
+        statuses |= work_unit.run(storage, part, lambda: _is_asked(storage, flag))
+    seconds = (time.monotonic() - began) / len(statuses)
+    return {
+        "busy": [i for i, status in statuses.items() if status == "busy"],
+        "seconds": seconds if set(statuses.values()) == {"done"} else None,
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,6 +155,7 @@ class _Launch:
     ranks: Mapping[str, int]
     provenance: Mapping[str, str]
     holders: leases.Watch  # Of points that others work on.
+    alone: set[str] = dataclasses.field(default_factory=set)  # In no batch any more.
 
     @property
     def owner(self) -> str:
@@ -173,14 +186,15 @@ def _run_trials(
     """Runs points on Ray.
 
     Returns:
-        Points to look at again, because others work on them or their node died; and
-        lines that say why trials died.
+        Points to look at again, because others work on them, their node died or they
+        were in a batch with one that died; and lines that say why trials died.
     """
     constants = {
         "storage": cluster.storage_uri(launch.storage),
         "provenance": launch.provenance,
         "codes": launch.plan.codes,
         "retry": launch.retry,
+        "lost": sorted(launch.holders.lost),
     }
     with (
         cluster.connect(launch.resources, launch.storage) as (ray, slots),
@@ -189,48 +203,30 @@ def _run_trials(
     ):
         texts = ((p.trainer, p.id, p.gin_text()) for p in points)
         store.declare_all(launch.storage, texts)
-        tasks = _tasks(launch, points, slots)
-        results = _fit(ray.tune, tasks, constants, launch)
+        dealer = _dealer(launch, points, slots)
+        results = _fit(ray.tune, dealer, constants, launch, slots)
         has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
     open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
     lost = []
     for result in results:
-        if result.error and has_lost_nodes:
-            open_ |= set(_stops(result.config))  # To be run again.
-        elif result.error:
-            lost.append(_record_death(launch, result))
+        if not result.error:
+            continue
+        task = json.loads(result.config["task"])
+        if has_lost_nodes or dealing.is_batch(task):
+            open_ |= set(task["stops"])  # To be run again.
+            launch.alone.update(task["stops"])
+        else:
+            lost.append(_record_death(launch, task))
     return [p for p in points if p.id in open_], lost
 
 
-def _tasks(launch: _Launch, points: Sequence[Point], slots: int) -> list[dict]:
-    """Makes trials of points of one structure and pack width, and orders them."""
-    groups: dict[tuple, list[Point]] = {}
-    ranks = launch.ranks
-    for p in sorted(points, key=lambda p: rungs.best_rank([p.id], ranks)):
-        width = launch.plan.records[p.id].pack_width
-        groups.setdefault((p.structure, width), []).append(p)
-    tasks = []
-    for (_, width), alike in groups.items():
-        is_open = launch.resources.gpus or launch.pack == cluster.AUTO_PACK
-        asked = width or launch.pack or (None if is_open else 1)
-        size = asked or min(MAX_PACK, -(-len(alike) // slots))
-        for i in range(0, len(alike), size):
-            stops = {p.id: dict(launch.plan.stops[p.id]) for p in alike[i : i + size]}
-            task = {"trainer": alike[0].trainer, "stops": stops, "pack": asked}
-            tasks.append(task | {"lost": sorted(launch.holders.lost)})
-    if ranks:
-        return sorted(tasks, key=lambda task: rungs.best_rank(task["stops"], ranks))
-    return _in_lanes(tasks, slots)
-
-
-def _record_death(launch: _Launch, result: Any) -> str:
+def _record_death(launch: _Launch, task: Mapping[str, Any]) -> str:
     """Notes in the records that a trial's process died; returns that as a line.
 
     A process that dies again and again has most likely run out of memory. A point that
     trained alone has failed; the points of a pack go on alone.
     """
     reason = f"its process died {MAX_DEATHS} times, most likely because memory ran out"
-    task = json.loads(result.config["task"])
     for i in task["stops"]:
         _fail(launch, task, i, reason)
     return f"{', '.join(task['stops'])}: {reason}"
@@ -255,36 +251,53 @@ def _fail(launch: _Launch, task: Mapping, point_id: str, reason: str) -> None:
         )
 
 
-def _in_lanes(tasks: Sequence[dict], slots: int) -> list[dict]:
-    """Orders trials so that actors, which each take the next one, see few structures.
+def _dealer(launch: _Launch, points: Sequence[Point], slots: int) -> dealing.Dealer:
+    """Divides points among trials; new ones that are alike may be in a batch."""
+    plan, pack = launch.plan, launch.pack
+    by_id = {p.id: p for p in points}
+    if pack is None and not launch.resources.gpus:
+        pack = 1
 
-    The trials come ordered by structure. Each slot gets a part of them, and the parts
-    are dealt out in turn, so that the actors compile different structures at the same
-    time.
-    """
-    length = -(-len(tasks) // slots)
-    return [task for i in range(length) for task in tasks[i::length]]
+    def kind(task: Mapping[str, Any]) -> Hashable | None:
+        first, *others = task["stops"]
+        is_new = plan.records[first].manifest.attempt == 0
+        if others or task["pack"] != 1 or not is_new or first in launch.alone:
+            return None
+        return by_id[first].structure, tuple(task["stops"][first].items())
+
+    tasks = dealing.tasks(
+        points,
+        plan.stops,
+        {p.id: plan.records[p.id].pack_width for p in points},
+        slots=slots,
+        pack=None if pack == cluster.AUTO_PACK else pack,
+        ranks=launch.ranks,
+    )
+    return dealing.Dealer(tasks, kind, slots)
 
 
-def _fit(tune: Any, tasks: list, constants: Mapping[str, Any], launch: _Launch) -> list:
-    """Runs the trials; returns their results, or none where the user stopped them.
-
-    Tune is told each trial's task as a text. It would copy a grid of them, and all that
-    is in it, for each trial anew, which takes minutes for thousands of trials.
-    """
-    from ray.tune.search import basic_variant
-
-    points = [{"task": json.dumps(task)} for task in tasks]
+def _fit(
+    tune: Any,
+    dealer: dealing.Dealer,
+    constants: Mapping[str, Any],
+    launch: _Launch,
+    slots: int,
+) -> list:
+    """Runs the trials; returns their results, or none where the user stopped them."""
+    # A cluster grows for the trials that wait. Else few wait: their batches are made
+    # before the trials that run show how long points take.
+    waiting = _AHEAD if launch.resources.autoscaling else slots
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(waiting)
     trainable = tune.with_resources(
         train_points, {"cpu": launch.resources.cpus, "gpu": launch.resources.gpus}
     )
     with temporary.folder("bmg_sweeps_") as folder:
         tuner = tune.Tuner(
             trainable,
-            param_space={"task": None, "launch": dict(constants)},
+            param_space={"launch": dict(constants)},
             tune_config=tune.TuneConfig(
-                search_alg=basic_variant.BasicVariantGenerator(points),
-                num_samples=len(points),
+                search_alg=dealing.searcher(dealer),
+                num_samples=len(launch.plan.points),  # At most.
                 reuse_actors=True,
                 trial_dirname_creator=lambda trial: min(_stops(trial.config)),
             ),

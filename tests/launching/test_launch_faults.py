@@ -343,18 +343,28 @@ def test_a_launch_outlives_its_nodes(checkout, undisturbed, monkeypatch):
         toy_checkout.assert_undisturbed(records(checkout, storage), undisturbed)
 
 
-def test_a_point_that_kills_its_process_again_and_again_has_failed(checkout):
-    """As one that needs more memory than there is: the others are done."""
+@pytest.mark.parametrize("env_steps", [20_000, 20])
+def test_a_point_that_kills_its_process_again_and_again_has_failed(checkout, env_steps):
+    """As one that needs more memory than there is: the others are done.
+
+    Also short ones, which share a trial with it.
+    """
     path = checkout / "trainers" / "toy_trainer.py"
-    path.write_text(path.read_text() + DEADLY)
-    points = "product(rate=(0.1, 1000.0), seed=range(2))"
-    toy_checkout.write_sweep(checkout, points, 20_000, name="deadly")
-    arguments = ["deadly", "--storage", "deadly"]
+    text = path.read_text()
+    path.write_text(text if DEADLY in text else text + DEADLY)
+    parts = (
+        "(0.1,), seed=range(10)",
+        "(1000.0,), seed=(0, 1)",
+        "(0.2,), seed=range(28)",
+    )
+    points = " + ".join(f"product(rate={part})" for part in parts)
+    toy_checkout.write_sweep(checkout, points, env_steps, name="deadly")
+    arguments = ["deadly", "--storage", f"deadly-{env_steps}"]
     status, output = toy_checkout.run(checkout, "launch", *arguments, "--wandb", "off")
-    assert status == 1
+    assert status == 1, output
     TALLY["process killed by its own point"] += 2 * 3
     _, output = toy_checkout.run(checkout, "status", *arguments)
-    assert "4 points: 2 done, 2 failed" in output
+    assert "40 points: 38 done, 2 failed" in output
     assert output.count("failed: Died: ") == 2
     _, output = toy_checkout.run(checkout, "launch", *arguments, "--wandb", "off")
     assert "0 to run" in output

@@ -1,9 +1,11 @@
-"""How a plan becomes trials: of one structure and width, small, and in a good order."""
+"""Trials through Ray Tune: what it is told, how they stop, and what dies with them."""
 
+import contextlib
 import json
 import os
 import pathlib
 import tempfile
+from typing import NamedTuple
 
 import pytest
 from ray import cloudpickle
@@ -39,10 +41,10 @@ def launch(storage, plan=None, resources=None, pack=None, ranks=None):
     )
 
 
-def make(points, records=None, pack=None, gpus=0.0, slots=2, ranks=None):
-    """The trials of some points, by the seeds in each."""
+def planned(points, records=None):
+    """A plan of points, of which none but those named has a record."""
     records = {p.id: store.Record("toy", p.id) for p in points} | (records or {})
-    plan = planning.Plan(
+    return planning.Plan(
         stops={p.id: STOP for p in points},
         points=tuple(points),
         statuses={p.id: "missing" for p in points},
@@ -50,115 +52,97 @@ def make(points, records=None, pack=None, gpus=0.0, slots=2, ranks=None):
         records=records,
         codes={"toy": ""},
     )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "pack", "expected"),
+    [
+        (0.0, None, 1),
+        (0.0, 3, 3),
+        (0.0, cluster.AUTO_PACK, None),
+        (1.0, None, None),
+        (1.0, cluster.AUTO_PACK, None),
+        (1.0, 1, 1),
+    ],
+)
+def test_the_device_decides_the_width_on_a_gpu_or_where_it_is_asked_to(
+    storage, gpus, pack, expected
+):
+    points = [point(1, seed) for seed in range(6)]
     resources = cluster.Resources(gpus=gpus)
-    made = launch(None, plan=plan, resources=resources, pack=pack, ranks=ranks)
-    return trials._tasks(made, points, slots)
+    made = launch(storage, planned(points), resources, pack)
+    assert trials._dealer(made, points, slots=2).deal("a")["pack"] == expected
 
 
-def named(tasks, points):
-    """Writes trials as (steps, seeds)."""
-    by_id = {p.id: p.values for p in points}
-    return [
-        (by_id[min(t["stops"])]["steps"], sorted(by_id[i]["seed"] for i in t["stops"]))
-        for t in tasks
+def test_a_batch_has_new_points_alone_of_one_program_and_stop_rule(storage):
+    """Those that go on are shorter, and those that were in a death are tried alone."""
+    points = [point(steps, seed) for steps in (1, 2) for seed in range(20)]
+    dead, far, *begun = points[1:7]
+    before = manifests.Manifest(
+        progress={"env_steps": 50},
+        attempt=1,
+        provenance=manifests.Provenance(pack_width=1),
+    )
+    plan = planned(points, {p.id: store.Record("toy", p.id, before) for p in begun})
+    plan.stops[far.id] = {"env_steps": 1000}
+    made = launch(storage, plan, cluster.Resources())
+    made.alone.add(dead.id)
+    dealer = trials._dealer(made, points, slots=1)
+    dealer.deal("a")
+    dealer.ended("a", 0.01)
+    dealt = []
+    while (task := dealer.deal("b")) is not None:
+        dealt.append([*task["stops"]])
+    assert [p.id for p in points[7:13]] in dealt  # Of 13 that are left.
+    assert all([p.id] in dealt for p in (dead, far, *begun, *points[20:]))
+
+
+class Death(NamedTuple):
+    """How Tune says that a trial's process died."""
+
+    config: dict
+    error: bool = True
+
+
+@pytest.mark.parametrize("is_node_lost", [False, True])
+def test_the_others_of_a_batch_that_died_go_on_alone(
+    storage, monkeypatch, is_node_lost
+):
+    """Who of them has killed the process shows when it does so again."""
+    points = [point(1, seed) for seed in range(9)]
+    made = launch(storage, planned(points), cluster.Resources())
+    parts = [points[:1], points[1:]]
+    tasks = [
+        {"trainer": "toy", "stops": {p.id: STOP for p in part}, "pack": 1}
+        for part in parts
     ]
 
+    class Ray:
+        tune = None
 
-def test_on_cpus_each_point_is_a_trial():
-    """Unless packs are asked for."""
-    points = [point(1, seed) for seed in range(3)]
-    tasks = make(points)
-    assert [len(task["stops"]) for task in tasks] == [1, 1, 1]
-    assert {task["pack"] for task in tasks} == {1}
+        @staticmethod
+        def nodes():
+            return [{"Alive": True}, {"Alive": not is_node_lost}]
 
-
-def test_a_pack_holds_points_of_one_structure_only():
-    """Five of one and two of another, three at a time."""
-    points = [point(1, seed) for seed in range(5)] + [point(2, seed) for seed in (0, 1)]
-    tasks = make(points, pack=3, slots=1)
-    assert named(tasks, points) == [(1, [0, 1, 2]), (1, [3, 4]), (2, [0, 1])]
-
-
-def test_on_a_gpu_the_device_decides_and_every_slot_gets_some():
-    """Ten points in two slots are five each, the width left open."""
-    points = [point(1, seed) for seed in range(10)]
-    tasks = make(points, gpus=1.0)
-    assert [len(task["stops"]) for task in tasks] == [5, 5]
-    assert {task["pack"] for task in tasks} == {None}
-    many = make([point(1, seed) for seed in range(1000)], gpus=1.0)
-    assert max(len(task["stops"]) for task in many) == trials.MAX_PACK
-
-
-def test_points_that_go_on_keep_their_width():
-    """Two were in a pack of four, one is new: they are not put together."""
-    points = [point(1, seed) for seed in range(3)]
-    before = manifests.Manifest(
-        progress=STOP, provenance=manifests.Provenance(pack_width=4)
-    )
-    records = {p.id: store.Record("toy", p.id, before) for p in points[:2]}
-    tasks = make(points, records, pack=1, slots=1)
-    found = [(len(task["stops"]), task["pack"]) for task in tasks]
-    assert found == [(2, 4), (1, 1)]
-
-
-def test_two_slots_compile_different_structures_at_the_same_time():
-    """Each takes the next trial: the first two are of different structures."""
-    points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
-    order = [steps for steps, _ in named(make(points), points)]
-    assert order == [1, 2] * 3
-
-
-def test_who_is_ahead_goes_first_and_who_has_no_rank_last():
-    """Also in packs, which take those that are ahead together."""
-    points = [point(steps, seed) for steps in (1, 2) for seed in range(3)]
-    order = [(2, 1), (1, 2), (2, 0), (1, 0), (1, 1)]  # (2, 2) has no rank.
-    by_values = {(p.values["steps"], p.values["seed"]): p.id for p in points}
-    ranks = {by_values[pair]: rank for rank, pair in enumerate(order)}
-    alone = named(make(points, ranks=ranks), points)
-    assert alone == [(steps, [seed]) for steps, seed in [*order, (2, 2)]]
-    packs = named(make(points, ranks=ranks, pack=2), points)
-    assert packs == [(2, [0, 1]), (1, [0, 2]), (1, [1]), (2, [2])]
-
-
-def test_a_trial_is_told_no_more_than_which_points():
-    """Tune writes its configs again and again: ids and stop rules, 150 bytes each."""
-    points = [point(1, seed) for seed in range(100)]
-    assert len(json.dumps(make(points))) < 150 * len(points)
-
-
-def test_tune_makes_each_trial_without_a_look_at_the_others(storage, monkeypatch):
-    """It would copy a grid of all tasks once for each of them."""
-    import ray.tune
-    from ray.tune.experiment import Experiment
-
-    asked = {}
-
-    class Tuner:
-        def __init__(self, trainable, **keywords):
-            asked.update(keywords, trainable=trainable)
-
-        def fit(self):
-            return []
-
-    monkeypatch.setattr(ray.tune, "Tuner", Tuner)
-    points = [point(1, seed) for seed in range(3)]
-    tasks = make(points)
-    resources = cluster.Resources()
-    trials._fit(ray.tune, tasks, {}, launch(storage, resources=resources))
-    assert asked["param_space"] == {"task": None, "launch": {}}
-    tune, told = asked["tune_config"], []
-    experiment = Experiment(
-        "launch",
-        asked["trainable"],
-        config=asked["param_space"],
-        num_samples=tune.num_samples,
-        storage_path=storage.root,
-    )
-    tune.search_alg.add_configurations([experiment])
-    while (trial := tune.search_alg.next_trial()) is not None:
-        told.append(json.loads(trial.config["task"]))
-        assert tune.trial_dirname_creator(trial) == min(told[-1]["stops"])
-    assert told == tasks
+    monkeypatch.setattr(cluster, "connect", lambda *_: contextlib.nullcontext((Ray, 2)))
+    results = [Death({"task": json.dumps(task)}) for task in tasks]
+    monkeypatch.setattr(trials, "_fit", lambda *_: results)
+    again, lost = trials._run_trials(made, points)
+    failed = {
+        p.id
+        for p in points
+        if store.status(store.read(storage, "toy", p.id), STOP) == "failed"
+    }
+    if is_node_lost:
+        assert (again, lost, failed) == (points, [], set())
+        return
+    assert again == parts[1]
+    assert failed == {points[0].id}
+    assert points[0].id in lost[0]
+    dealer = trials._dealer(made, again, slots=1)
+    for _ in again:
+        assert len(dealer.deal("a")["stops"]) == 1
+        dealer.ended("a", 0.01)
 
 
 def test_tune_writes_no_snapshots_of_its_trials(storage, monkeypatch):
@@ -280,14 +264,6 @@ def test_points_of_a_pack_that_died_go_on_alone(storage):
         record = store.read(storage, "toy", p.id)
         assert store.status(record, STOP) == "missing"
         assert record.pack_width == 1
-
-
-def test_auto_leaves_the_width_to_trials_on_cpus_too():
-    """Every slot gets some; the points are tried out there."""
-    points = [point(1, seed) for seed in range(10)]
-    tasks = make(points, pack=cluster.AUTO_PACK)
-    assert [len(task["stops"]) for task in tasks] == [5, 5]
-    assert {task["pack"] for task in tasks} == {None}
 
 
 @pytest.mark.parametrize(
