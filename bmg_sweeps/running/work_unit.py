@@ -90,7 +90,9 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
                 todo.append(record)
         if not todo or should_stop():
             return
-        members, width = _next_pack(storage, todo, task)
+        if task.pack is None:
+            task = dataclasses.replace(task, pack=_best_width(storage, todo))
+        members, width = _next_pack(todo, task.pack)
         forgiven |= {record.id for record in members}
         lanes = _take(storage, members, task, statuses)
         for record in members:
@@ -104,13 +106,12 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
                 del waiting[lane.record.id]
 
 
-def _next_pack(storage, records, task: Task) -> tuple[list[store.Record], int]:
+def _next_pack(records, new_width: int) -> tuple[list[store.Record], int]:
     """Chooses the points that train together next, and the width of their pack."""
     width = records[0].pack_width
     alike = [record for record in records if record.pack_width == width]
     if width is None:
-        width = task.pack or _best_width(storage, alike)
-        width = min(width, len(alike))
+        width = min(new_width, len(alike))
     return alike[:width], width
 
 

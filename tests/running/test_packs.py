@@ -197,12 +197,20 @@ def test_without_a_width_the_device_decides(storage, monkeypatch):
     [({1: 1.0, 2: 1.2}, [2, 2, 1]), ({1: 1.0, 2: 2.0}, [1, 1, 1])],
 )
 def test_a_cpu_trains_as_many_as_are_fastest(storage, monkeypatch, seconds, expected):
-    """Two in 1.2 times the seconds of one are; in twice its seconds they are not."""
-    monkeypatch.setattr(
-        programs, "_chunk_seconds", lambda _, configs, __: seconds[len(configs)]
-    )
+    """Two in 1.2 times the seconds of one are; in twice its seconds they are not.
+
+    A trial tries the widths out once, and not for each of its packs.
+    """
+    tried = []
+
+    def chunk_seconds(_, configs, __):
+        tried.append(len(configs))
+        return seconds[len(configs)]
+
+    monkeypatch.setattr(programs, "_chunk_seconds", chunk_seconds)
     assert run_pack(storage, pack=None) == dict.fromkeys("abc", "done")
     assert [record(storage, i).provenance.pack_width for i in "abc"] == expected
+    assert tried == [1, 2]
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, 1), (3, 2), (4, 4), (100, 4)])
