@@ -207,6 +207,8 @@ def _launch(
         cluster.check_address(training.resources)
         files.check_writable(storage)
         files.clear(storage)
+        if plan.to_run:
+            cluster.import_ahead(training.resources)
     if plan.to_run:
         answers.say("Checking them: values, trainers and data sets.")
     data = training.resources.data

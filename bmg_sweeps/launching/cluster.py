@@ -6,12 +6,14 @@ storage would lose what it trains. Both are refused before anything runs.
 
 import contextlib
 import dataclasses
+import importlib
 import logging
 import os
 import pathlib
 import secrets
 import signal
 import socket
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -38,6 +40,16 @@ class Resources:
     data: str | None = None  # Folder of data sets; None is what the environment names.
 
 
+def import_ahead(resources: Resources) -> None:
+    """Imports Ray in a thread of its own, which takes seconds, while others check.
+
+    Args:
+        resources: that `connect` will be asked for.
+    """
+    _set_variables(resources)
+    threading.Thread(target=importlib.import_module, args=("ray.tune",)).start()
+
+
 @contextlib.contextmanager
 def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any, int]]:
     """Starts Ray, or joins a running one.
@@ -53,17 +65,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
         UserError: there is no cluster; none of its nodes has what a trial asks for; or
             a node does not see the storage.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
-    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
-    # What Tune would go on from; it writes all trials anew each time. We have records.
-    os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = str(_NEVER_SECONDS)
-    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
-    os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
-    os.environ["RAY_RUNTIME_ENV_IGNORE_GITIGNORE"] = "1"  # What is sent is our choice.
-    os.environ.pop("PYTHONOPTIMIZE", None)  # Libraries of trainers read docstrings.
-    if not resources.address:
-        _keep_private()
+    _set_variables(resources)
     import ray
     import ray.tune
 
@@ -98,6 +100,21 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
             yield ray, _checked_slots(ray, resources, storage)
         finally:
             ray.shutdown()
+
+
+def _set_variables(resources: Resources) -> None:
+    """Sets what Ray reads when it is imported, and what its processes inherit."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is sent anywhere.
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    os.environ["TUNE_DISABLE_SIGINT_HANDLER"] = "1"
+    # What Tune would go on from; it writes all trials anew each time. We have records.
+    os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = str(_NEVER_SECONDS)
+    os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
+    os.environ["RAY_CHDIR_TO_TRIAL_DIR"] = "0"
+    os.environ["RAY_RUNTIME_ENV_IGNORE_GITIGNORE"] = "1"  # What is sent is our choice.
+    os.environ.pop("PYTHONOPTIMIZE", None)  # Libraries of trainers read docstrings.
+    if not resources.address:
+        _keep_private()
 
 
 def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:

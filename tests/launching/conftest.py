@@ -3,7 +3,7 @@
 import pytest
 import toy_checkout
 
-from bmg_sweeps.launching import checking, trials
+from bmg_sweeps.launching import checking, cluster, trials
 from bmg_sweeps.records import store
 from bmg_sweeps.running import work_unit
 
@@ -16,6 +16,7 @@ def toy_here(tmp_path, monkeypatch, toy):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(checking, "check", lambda *_, **__: {})
     monkeypatch.setattr(trials, "run", train_here)
+    monkeypatch.setattr(cluster, "import_ahead", lambda resources: None)
     return tmp_path
 
 

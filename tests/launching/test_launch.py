@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from bmg_sweeps import __main__, paths
-from bmg_sweeps.launching import checking, planning, trials
+from bmg_sweeps.launching import checking, cluster, planning, trials
 from bmg_sweeps.records import files, store
 from bmg_sweeps.sweep import choices
 
@@ -145,6 +145,7 @@ def here(folder, monkeypatch, capsys):
     """Runs a command in this process, where nothing can be trained or checked."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(trials, "run", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(cluster, "import_ahead", lambda _: pytest.fail("imported Ray"))
     monkeypatch.setattr(checking, "check", lambda points, *_: {})
 
     def run(*arguments):

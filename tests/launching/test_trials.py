@@ -11,7 +11,7 @@ import pytest
 from ray import cloudpickle
 
 from bmg_sweeps import __main__, errors
-from bmg_sweeps.launching import cluster, planning, temporary, trials
+from bmg_sweeps.launching import checking, cluster, planning, temporary, trials
 from bmg_sweeps.records import attempts, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.trainer.source import Field
@@ -281,3 +281,20 @@ def test_the_command_line_says_the_width(toy_here, monkeypatch, words, expected)
     monkeypatch.setattr(trials, "run", run)
     assert __main__.main(["launch", "mine.py", "--wandb", "off", *words]) == 0
     assert widths == [expected]
+
+
+def test_ray_is_imported_while_points_are_checked(toy_here, monkeypatch):
+    """Only where trials will follow: not for a dry run, nor when all is done."""
+    events = []
+    monkeypatch.setattr(cluster, "import_ahead", lambda _: events.append("import"))
+    monkeypatch.setattr(
+        checking, "check", lambda points, *_: events.append(len(points)) or {}
+    )
+    for words, expected in (
+        (["--dry-run"], [4]),
+        ([], ["import", 4]),
+        ([], [0]),
+    ):
+        events.clear()
+        assert __main__.main(["launch", "mine.py", "--wandb", "off", *words]) == 0
+        assert events == expected
