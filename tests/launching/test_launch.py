@@ -229,7 +229,8 @@ def folder_of_ray(driver):
     """The folder that the processes of a launch's Ray are told of."""
     children = psutil.Process(driver.pid).children(recursive=True)
     words = " ".join(word for child in children for word in child.cmdline())
-    (found,) = map(pathlib.Path, set(re.findall(r"/tmp/bmg_ray_\w+", words)))
+    pattern = rf"{cluster._short()}/bmg_ray_\w+"
+    (found,) = map(pathlib.Path, set(re.findall(pattern, words)))
     return found
 
 

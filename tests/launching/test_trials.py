@@ -97,6 +97,44 @@ def test_a_batch_has_new_points_alone_of_one_program_and_stop_rule(storage):
     assert all([p.id] in dealt for p in (dead, far, *begun, *points[20:]))
 
 
+def test_tune_makes_each_trial_without_a_look_at_the_others(storage, monkeypatch):
+    """It would copy a grid of all tasks once for each of them."""
+    import ray.tune
+    from ray.tune import search
+    from ray.tune.experiment import Experiment
+
+    asked = {}
+
+    class Tuner:
+        def __init__(self, trainable, **keywords):
+            asked.update(keywords, trainable=trainable)
+
+        def fit(self):
+            return []
+
+    monkeypatch.setattr(ray.tune, "Tuner", Tuner)
+    points = [point(1, seed) for seed in range(3)]
+    made = launch(storage, planned(points), cluster.Resources())
+    dealer = trials._dealer(made, points, slots=2)
+    trials._fit(ray.tune, dealer, {}, made, slots=2)
+    assert asked["param_space"] == {"launch": {}}
+    tune, told = asked["tune_config"], []
+    experiment = Experiment(
+        "launch",
+        asked["trainable"],
+        config=asked["param_space"],
+        num_samples=tune.num_samples,
+        storage_path=storage.root,
+    )
+    generator = search.SearchGenerator(tune.search_alg)
+    generator.add_configurations([experiment])
+    while (trial := generator.next_trial()) is not None:
+        told.append(json.loads(trial.config["task"]))
+        assert tune.trial_dirname_creator(trial) == min(told[-1]["stops"])
+    expected = trials._dealer(made, points, slots=2)
+    assert told == [expected.deal(str(i)) for i in range(3)]
+
+
 class Death(NamedTuple):
     """How Tune says that a trial's process died."""
 
