@@ -6,6 +6,7 @@ storage would lose what it trains. Both are refused before anything runs.
 
 import contextlib
 import dataclasses
+import gc
 import importlib
 import logging
 import os
@@ -99,7 +100,21 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
         try:
             yield ray, _checked_slots(ray, resources, storage)
         finally:
-            ray.shutdown()
+            _shut_down(ray)
+
+
+def _shut_down(ray: Any) -> None:
+    """Ends Ray, or leaves the cluster, while nothing of Ray's is collected.
+
+    Ray ends the whole process if another thread, as the one that shows progress, frees
+    an object of Ray's meanwhile; a garbage collection may run in any thread.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        ray.shutdown()
+    finally:
+        gc.enable()
 
 
 def _set_variables(resources: Resources) -> None:
@@ -115,6 +130,8 @@ def _set_variables(resources: Resources) -> None:
     os.environ.pop("PYTHONOPTIMIZE", None)  # Libraries of trainers read docstrings.
     if not resources.address:
         _keep_private()
+        # One worker a CPU would start at once, and none be used: Tune's are of its own.
+        os.environ["RAY_prestart_worker_first_driver"] = "0"
 
 
 def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:
@@ -122,7 +139,8 @@ def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> in
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if not resources.autoscaling:
         _check_resources(nodes, resources)
-    _check_storage(ray, nodes, storage)
+    if resources.address or not storage.is_local:
+        _check_storage(ray, nodes, storage)
     return max(1, _count_slots(nodes, resources))
 
 

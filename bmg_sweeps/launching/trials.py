@@ -134,8 +134,9 @@ def train_points(config: Mapping[str, Any]) -> dict[str, Any]:
         parts = [dataclasses.replace(task, stops={i: s}) for i, s in task.stops.items()]
     statuses: dict[str, str] = {}
     began = time.monotonic()
-    for part in parts:
-        statuses |= work_unit.run(storage, part, lambda: _is_asked(storage, flag))
+    with leases.one_pulse(storage):
+        for part in parts:
+            statuses |= work_unit.run(storage, part, lambda: _is_asked(storage, flag))
     seconds = (time.monotonic() - began) / len(statuses)
     return {
         "busy": [i for i, status in statuses.items() if status == "busy"],

@@ -21,6 +21,7 @@ import pathlib
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from typing import Literal
 
 from bmg_sweeps import paths
@@ -99,6 +100,24 @@ def drop(storage: files.Storage) -> None:
         if pulse.holds == 0:
             del PULSES[storage]
             pulse.end()
+
+
+@contextlib.contextmanager
+def one_pulse(storage: files.Storage) -> Iterator[None]:
+    """Keeps the pulse of this process from one lease to the next.
+
+    Args:
+        storage: of the leases. Where it refuses the pulse, each lease asks for it anew.
+    """
+    is_kept = False
+    with contextlib.suppress(files.StorageError):
+        take(storage, "")
+        is_kept = True
+    try:
+        yield
+    finally:
+        if is_kept:
+            drop(storage)
 
 
 def has_ended(lease: manifests.Lease) -> bool:

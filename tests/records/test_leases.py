@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import mock
 
 import pytest
 
@@ -261,6 +262,28 @@ def test_a_process_has_one_pulse_while_it_holds_anything(
     second.abandon()
     assert alive(storage) == []
     assert held() == before
+
+
+def test_one_pulse_serves_leases_that_follow_each_other(storage):
+    """A batch of short points would start and end one for each of them."""
+    with leases.one_pulse(storage):
+        kept = alive(storage)
+        for _ in range(2):
+            attempt = attempts.begin(storage, read(storage))
+            assert read(storage).manifest.lease.pulse == kept[0]
+            attempt.commit(release=True)
+            assert alive(storage) == kept
+    assert alive(storage) == []
+
+
+def test_a_pulse_that_is_refused_is_asked_for_by_each_lease(storage, monkeypatch):
+    refused = files.StorageError("refused")
+    monkeypatch.setattr(leases, "_Pulse", mock.Mock(side_effect=refused))
+    with leases.one_pulse(storage):
+        monkeypatch.undo()
+        attempt = attempts.begin(storage, read(storage))
+        attempt.commit(release=True)
+        assert alive(storage) == []
 
 
 @pytest.mark.parametrize("pulse", ["../../secret", "A" * 32, "0" * 31])
