@@ -131,7 +131,7 @@ def _set_variables(resources: Resources) -> None:
     if not resources.address:
         _keep_private()
         # One worker a CPU would start at once, and none be used: Tune's are of its own.
-        os.environ["RAY_prestart_worker_first_driver"] = "0"
+        os.environ.update(RAY_prestart_worker_first_driver="0")
 
 
 def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:
