@@ -55,10 +55,11 @@ export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
 RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))') || exit 2
 export RAY_AUTH_TOKEN
 
-# What a node runs: Ray in the foreground, its files where only this user sees them.
+# What a node runs: Ray in the foreground, its files where only this user sees them. A
+# socket's name may have 107 bytes, which a long TMPDIR would use up.
 # shellcheck disable=SC2016
 on_node='
-folder=$(mktemp -d /tmp/bmg_XXXXXX) || exit
+folder=$(env -u TMPDIR mktemp -d --tmpdir bmg_XXXXXX) || exit
 trap "rm -rf $folder" EXIT
 trap "" USR1 # srun sends it to Ray as well, which would die of it.
 ray start "$@" --block --temp-dir="$folder/ray" --num-cpus="$CPUS" \

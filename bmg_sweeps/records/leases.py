@@ -109,15 +109,11 @@ def one_pulse(storage: files.Storage) -> Iterator[None]:
     Args:
         storage: of the leases. Where it refuses the pulse, each lease asks for it anew.
     """
-    is_kept = False
-    with contextlib.suppress(files.StorageError):
-        take(storage, "")
-        is_kept = True
-    try:
+    with contextlib.ExitStack() as kept:
+        with contextlib.suppress(files.StorageError):
+            take(storage, "")
+            kept.callback(drop, storage)
         yield
-    finally:
-        if is_kept:
-            drop(storage)
 
 
 def has_ended(lease: manifests.Lease) -> bool:
