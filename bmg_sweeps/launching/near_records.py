@@ -5,6 +5,7 @@ point has another id and is missing. Who is not told that the old ones are there
 train them all again.
 """
 
+import collections
 import concurrent.futures
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,20 +49,22 @@ class Records:
         Returns:
             A line for each field and value that tells some of them from a record.
         """
-        if not missing:
+        if not missing or not (known := self._by_rest(chosen.sweep.trainer)):
             return []
         here, *rest = (p.values for p in chosen.points)
         shared = {f for f, v in here.items() if all(v == one[f] for one in rest)}
-        own = choices.ids_of_all_scales(chosen)
-        known, counts = (
-            self._by_rest(chosen.sweep.trainer),
-            dict[tuple[str, str], int](),
-        )
-        for p in missing:
-            found = {(k.field, k.value) for k in _matches(p, known) if k.id not in own}
-            for field, value in found:
-                if field in shared - {"seed"} or field not in here:
-                    counts[field, value] = counts.get((field, value), 0) + 1
+        found = [tuple(_matches(p, known)) for p in missing]
+        own = choices.ids_of_all_scales(chosen) if any(found) else set()
+        counts = collections.Counter[tuple[str, str]]()
+        for of_point in found:
+            counts.update(
+                {
+                    (near.field, near.value)
+                    for near in of_point
+                    if near.id not in own
+                    and (near.field in shared - {"seed"} or near.field not in here)
+                }
+            )
         return [
             f"{number:,} of the missing points are there {_described(*differs, here)}"
             for differs, number in sorted(counts.items())

@@ -8,8 +8,9 @@ text, so that planning needs no JAX and a broken trainer cannot break a report.
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bmg_sweeps import errors
@@ -112,24 +113,37 @@ def resolve_all(
     """Resolves points as `resolve` does, and looks at the trainer's files only once."""
     fields, bound = source.fields(trainer), source.gin_values(trainer)
     stronger = bindings.typed(trainer, typed)
-    return [_resolved(trainer, fields, bound | v | stronger) for v in points]
+
+    @functools.cache
+    def default(name: str) -> Any:
+        return source.cast(f"{trainer}.{name}", fields[name].type, bound[name])
+
+    return [_resolved(trainer, fields, bound, default, v | stronger) for v in points]
 
 
-def _resolved(trainer: str, fields: Mapping[str, source.Field], bound: Values) -> Point:
-    for name in bound:
+def _resolved(
+    trainer: str,
+    fields: Mapping[str, source.Field],
+    bound: Values,
+    default: Callable[[str], Any],
+    given: Values,
+) -> Point:
+    for name in itertools.chain(bound, given):
         if name not in fields:
             raise errors.UserError(
                 f"{trainer}.{name}: no such field; "
                 + errors.expected_one_of(name, fields)
             )
-    missing = [name for name in fields if name not in bound]
+    missing = [name for name in fields if name not in bound and name not in given]
     if missing:
         raise errors.UserError(
             f"{trainer}.{missing[0]}: bound in no gin file; expected a line in "
             f"gin/{trainer}.gin"
         )
     cast = {
-        name: source.cast(f"{trainer}.{name}", field.type, bound[name])
+        name: source.cast(f"{trainer}.{name}", field.type, given[name])
+        if name in given
+        else default(name)
         for name, field in fields.items()
     }
     return Point(trainer, cast, fields)
