@@ -25,6 +25,13 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs():
+    """Those that a file has compiled: of all files they would take gigabytes."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture(autouse=True)
 def _clear_gin():
     yield
