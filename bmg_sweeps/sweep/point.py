@@ -8,9 +8,8 @@ text, so that planning needs no JAX and a broken trainer cannot break a report.
 import dataclasses
 import functools
 import hashlib
-import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bmg_sweeps import errors
@@ -113,37 +112,37 @@ def resolve_all(
     """Resolves points as `resolve` does, and looks at the trainer's files only once."""
     fields, bound = source.fields(trainer), source.gin_values(trainer)
     stronger = bindings.typed(trainer, typed)
+    common = _cast(trainer, fields, bound | stronger)
+    resolved = []
+    for values in points:
+        own = {name: v for name, v in values.items() if name not in stronger}
+        found = common | _cast(trainer, fields, own)
+        resolved.append(Point(trainer, _ordered(trainer, fields, found), fields))
+    return resolved
 
-    @functools.cache
-    def default(name: str) -> Any:
-        return source.cast(f"{trainer}.{name}", fields[name].type, bound[name])
 
-    return [_resolved(trainer, fields, bound, default, v | stronger) for v in points]
-
-
-def _resolved(
-    trainer: str,
-    fields: Mapping[str, source.Field],
-    bound: Values,
-    default: Callable[[str], Any],
-    given: Values,
-) -> Point:
-    for name in itertools.chain(bound, given):
+def _cast(
+    trainer: str, fields: Mapping[str, source.Field], values: Values
+) -> dict[str, Any]:
+    """Casts values to the types of their fields."""
+    for name in values:
         if name not in fields:
             raise errors.UserError(
                 f"{trainer}.{name}: no such field; "
                 + errors.expected_one_of(name, fields)
             )
-    missing = [name for name in fields if name not in bound and name not in given]
-    if missing:
-        raise errors.UserError(
-            f"{trainer}.{missing[0]}: bound in no gin file; expected a line in "
-            f"gin/{trainer}.gin"
-        )
-    cast = {
-        name: source.cast(f"{trainer}.{name}", field.type, given[name])
-        if name in given
-        else default(name)
-        for name, field in fields.items()
+    return {
+        name: source.cast(f"{trainer}.{name}", fields[name].type, value)
+        for name, value in values.items()
     }
-    return Point(trainer, cast, fields)
+
+
+def _ordered(trainer: str, fields: Iterable[str], values: Values) -> dict[str, Any]:
+    """Sorts values as the fields are; each must have one."""
+    for name in fields:
+        if name not in values:
+            raise errors.UserError(
+                f"{trainer}.{name}: bound in no gin file; expected a line in "
+                f"gin/{trainer}.gin"
+            )
+    return {name: values[name] for name in fields}
