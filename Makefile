@@ -17,10 +17,9 @@ demo: .venv/installed
 	@echo "  python -m bmg_sweeps best figure_2"
 	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
 
-# Three processes for two cores, as launches wait, each with whole files of tests,
-# whose tests share what is costly.
+# Two processes, each with whole files of tests, whose tests share what is costly.
 test: .venv/installed_dev lint
-	$(BIN)/python -m pytest -m "not slow and not faults" -n 3 --dist loadfile \
+	$(BIN)/python -m pytest -m "not slow and not faults" -n 2 --dist loadfile \
 		--no-loadscope-reorder
 
 test-slow: .venv/installed_dev

@@ -100,7 +100,7 @@ def test_points_run_on_both_nodes_and_outlive_one(checkout, cluster):
             break
         time.sleep(0.2)
     kill_a_node()
-    output, _ = process.communicate(timeout=400)
+    output, _ = process.communicate(timeout=240)
     assert len(nodes) == 2
     assert process.returncode == 0, output
     found = [record.provenance for record in read(checkout / "both")]
