@@ -53,6 +53,7 @@ class Records:
             return []
         here, *rest = (p.values for p in chosen.points)
         shared = {f for f, v in here.items() if all(v == one[f] for one in rest)}
+        telling = shared - {"seed"}
         found = [tuple(_matches(p, known)) for p in missing]
         own = choices.ids_of_all_scales(chosen) if any(found) else set()
         counts = collections.Counter[tuple[str, str]]()
@@ -62,7 +63,7 @@ class Records:
                     (near.field, near.value)
                     for near in of_point
                     if near.id not in own
-                    and (near.field in shared - {"seed"} or near.field not in here)
+                    and (near.field in telling or near.field not in here)
                 }
             )
         return [
