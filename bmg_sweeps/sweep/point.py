@@ -101,7 +101,7 @@ def resolve(
 
     Raises:
         UserError: there is no such trainer, a field is unknown or unbound, or a value
-            is of the wrong type.
+            is of the wrong type, be it a default that the point replaces.
     """
     return resolve_all(trainer, [values], typed)[0]
 

@@ -165,6 +165,14 @@ def test_a_value_of_the_wrong_type_is_refused(field, value, expected):
     )
 
 
+def test_a_default_of_the_wrong_type_is_refused_though_replaced(toy):
+    """Else it would wait for the first sweep that does not name the field."""
+    (toy / "toy.gin").write_text(GIN.replace("steps = 3", "steps = 3.5"))
+    assert message(point.resolve, "toy", {"steps": 4}) == (
+        "toy.steps = 3.5: expected a value of type int"
+    )
+
+
 @pytest.mark.parametrize("element", [8.0, True, "8", (8,)])
 def test_an_element_of_the_wrong_type_is_refused(element):
     """The elements of a tuple are as strict as a field."""
