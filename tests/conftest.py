@@ -17,7 +17,7 @@ FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_co
 os.environ["XLA_FLAGS"] = FLAGS + os.environ.get("XLA_FLAGS", "")
 jax.config.update("jax_disable_most_optimizations", True)
 # Ray gives trials a niceness of 15: beside other tests they would hardly run at all.
-os.environ["RAY_worker_niceness"] = "0"
+os.environ.update(RAY_worker_niceness="0")
 
 LONG = ("launching", "trainers")  # Folders of files that take longest.
 
