@@ -16,7 +16,7 @@ Hyperparameter Importance", Section 3.1, who fit a random forest to a grid with 
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,14 +90,29 @@ def is_of(chosen: Chosen) -> bool:
     return False
 
 
-def varied(members: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Finds the fields that configurations differ in, with their values in order."""
+def varied(
+    members: Sequence[Mapping[str, Any]], tuned: Collection[str]
+) -> dict[str, list[Any]]:
+    """Finds the fields that configurations differ in, with their values in order.
+
+    Args:
+        members: values of each configuration, by field.
+        tuned: fields that are said to tell them apart. Another field that is tied to
+            one of these, as a second rate that always equals the first, is left out.
+    """
     found = {}
     for field in members[0]:
         values = dict.fromkeys(one[field] for one in members)
-        if len(values) > 1:
+        is_tied = any(_are_tied(members, field, other) for other in tuned)
+        if len(values) > 1 and (field in tuned or not is_tied):
             found[field] = sorted(values, key=lambda v: (str(type(v)), v))
     return found
+
+
+def _are_tied(members: Sequence[Mapping[str, Any]], a: str, b: str) -> bool:
+    """Whether each value of either field comes with one value of the other only."""
+    pairs = {(one[a], one[b]) for one in members}
+    return len(pairs) == len({x for x, _ in pairs}) == len({y for _, y in pairs})
 
 
 def symbols_of(
@@ -167,7 +182,8 @@ def _analyzed(
     over = results.sweep.select.over
     configurations = [runs[0].point.configuration(over).values for runs in members]
     method = grid.method_of(results.sweep, configurations[0])
-    fields = varied(configurations)
+    declared = results.sweep.methods.get(method)
+    fields = varied(configurations, declared.tuned if declared else ())
     numbers = _numbers(over, members, scores, fields)
     blank = Importance(method=method, axis=axis, budget=budget)
     if isinstance(numbers, str):

@@ -161,6 +161,19 @@ def test_a_grid_with_gaps_has_no_shares_and_says_so(change, reason):
     assert (last.shares, last.reason) == ({}, reason)
 
 
+def test_a_field_that_is_tied_to_a_tuned_one_is_left_out():
+    """As a second rate that always equals the first; two that are tuned both stay."""
+    rates = [{"rate": r, "second": 2 * r, "steps": k} for r in (1, 3) for k in (1, 7)]
+    full = {"rate": [1, 3], "steps": [1, 7]}
+    assert importance.varied(rates, ["rate", "steps"]) == full
+    both = ["rate", "second", "steps"]
+    assert importance.varied(rates, both) == full | {"second": [2, 6]}
+    other = [*rates, {"rate": 1, "second": 4, "steps": 1}]  # Once it tells more.
+    assert importance.varied(other, ["rate", "steps"]) == full | {"second": [2, 4, 6]}
+    alike = [*rates, {"rate": 5, "second": 6, "steps": 1}]  # Once it tells less.
+    assert [*importance.varied(alike, ["rate", "steps"])] == ["rate", "second", "steps"]
+
+
 def test_tasks_are_averaged_before_the_seeds(storage):
     """Method A of both kinds: one configuration for each, 17/6 and 5/3 on average."""
     methods = {"A": grid.Method({}, tuned={"kind": "kind"})}
