@@ -103,8 +103,9 @@ def varied(
     found = {}
     for field in members[0]:
         values = dict.fromkeys(one[field] for one in members)
-        is_tied = any(_are_tied(members, field, other) for other in tuned)
-        if len(values) > 1 and (field in tuned or not is_tied):
+        if len(values) > 1 and (
+            field in tuned or not any(_are_tied(members, field, f) for f in tuned)
+        ):
             found[field] = sorted(values, key=lambda v: (str(type(v)), v))
     return found
 
@@ -119,9 +120,14 @@ def symbols_of(
     sweep: grid.Sweep, method: str, fields: Iterable[str]
 ) -> dict[str, display.Symbol]:
     """Returns how fields are shown, also those that do not tune the method."""
-    declared = sweep.methods.get(method)
-    known = declared.symbols if declared else {}
+    known = _tuned(sweep, method)
     return {field: known.get(field, display.Symbol(field)) for field in fields}
+
+
+def _tuned(sweep: grid.Sweep, method: str) -> dict[str, display.Symbol]:
+    """What a method says that tunes it; nothing where the sweep has no such method."""
+    declared = sweep.methods.get(method)
+    return declared.symbols if declared else {}
 
 
 def shares(numbers: np.ndarray, fields: Sequence[str]) -> dict[str, float]:
@@ -182,8 +188,7 @@ def _analyzed(
     over = results.sweep.select.over
     configurations = [runs[0].point.configuration(over).values for runs in members]
     method = grid.method_of(results.sweep, configurations[0])
-    declared = results.sweep.methods.get(method)
-    fields = varied(configurations, declared.tuned if declared else ())
+    fields = varied(configurations, _tuned(results.sweep, method))
     numbers = _numbers(over, members, scores, fields)
     blank = Importance(method=method, axis=axis, budget=budget)
     if isinstance(numbers, str):
