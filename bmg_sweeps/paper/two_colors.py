@@ -23,7 +23,7 @@ def _at_10m(
 TWO_COLORS_TOTAL_REWARD = Published(
     best=(
         _at_10m("fixed", 1.24e6, 0.09e6),
-        _at_10m("MG + entropy", 1.58e6, 0.08e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
+        _at_10m("MG + entropy", 1.58e6, 0.06e6, _LUKETINA + ", α_ent ∈ {0, 0.1}"),
         _at_10m("BMG", 1.74e6, 0.03e6),
         _at_10m("optimal policy", 2.79e6, None, "value iteration"),
         _at_10m("random policy", -0.386e6, None, "value iteration"),
