@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from bmg_sweeps.records import locks
 
 _HELD = ".held"
+_NEW = "new_"  # Before the name of a folder that is not held yet.
 
 
 @contextlib.contextmanager
@@ -31,16 +32,15 @@ def folder(prefix: str, parent: str | None = None) -> Iterator[str]:
     for left in pathlib.Path(parent).glob(f"{prefix}*"):
         if _is_left(left):
             shutil.rmtree(left, ignore_errors=True)
-    made = tempfile.TemporaryDirectory(
-        prefix=prefix, dir=parent, ignore_cleanup_errors=True
-    )
-    with made as path:
-        lock = locks.hold(pathlib.Path(path, _HELD))
-        try:
-            yield path
-        finally:
-            if lock is not None:
-                os.close(lock)
+    new = pathlib.Path(tempfile.mkdtemp(prefix=_NEW + prefix, dir=parent))
+    lock = locks.hold(new / _HELD)
+    made = new.rename(new.with_name(new.name.removeprefix(_NEW)))
+    try:
+        yield str(made)
+    finally:
+        if lock is not None:
+            os.close(lock)
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _is_left(path: pathlib.Path) -> bool:

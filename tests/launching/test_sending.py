@@ -9,6 +9,7 @@ import pytest
 
 from bmg_sweeps import errors, paths
 from bmg_sweeps.launching import sending, temporary
+from bmg_sweeps.records import locks
 
 FILES = {
     ".gitignore": "trainers/mine.py\nmylib/\n*.html\n",
@@ -61,6 +62,26 @@ def test_too_much_is_refused_by_the_name_of_the_largest_file(checkout, tmp_path)
     assert not (tmp_path / "sent").exists()
     (checkout / "trainers" / "images.npz").unlink()
     sending.copy(tmp_path / "sent")
+
+
+def test_a_folder_that_is_being_made_is_nobodys_to_delete(tmp_path, monkeypatch):
+    """Another launch may begin before its lock is there, or is held."""
+    hold = locks.hold
+
+    def another_begins(path):
+        monkeypatch.setattr(locks, "hold", hold)
+        path.touch()
+        with temporary.folder("bmg_", str(tmp_path)):
+            pass
+        path.unlink()
+        return hold(path)
+
+    monkeypatch.setattr(locks, "hold", another_begins)
+    with temporary.folder("bmg_", str(tmp_path)) as made:
+        assert [p.name for p in tmp_path.iterdir()] == [os.path.basename(made)]
+        assert os.path.basename(made).startswith("bmg_")
+        assert locks.is_held(pathlib.Path(made, ".held"))
+    assert not [*tmp_path.iterdir()]
 
 
 def test_folders_of_dead_launches_are_deleted_and_no_others(tmp_path):
