@@ -11,11 +11,11 @@ import zipfile
 from collections.abc import Iterable, Iterator
 
 from bmg_sweeps import paths
+from bmg_sweeps.launching import sending
 from bmg_sweeps.records import files
 
-# What decides the numbers of a point; the rest of bmg_sweeps moves them about.
-_PARTS = ("atari_scores", "core", "environments", "tasks")
-_NUMERIC = ("trainers", *(f"bmg_sweeps.{part}" for part in _PARTS))
+# Of bmg_sweeps, what decides the numbers of a point; the rest moves them about.
+_NUMERIC = ("atari_scores", "core", "environments", "tasks")
 
 
 def fingerprints(trainers: Iterable[str]) -> dict[str, str]:
@@ -25,8 +25,9 @@ def fingerprints(trainers: Iterable[str]) -> dict[str, str]:
         trainers: names of modules in trainers/.
 
     Returns:
-        By trainer, a short hash of its file and of all that it imports from trainers/
-        and from the parts of bmg_sweeps/ that compute, directly or not.
+        By trainer, a short hash of its file and of all that it imports, directly or
+        not, from trainers/, from the parts of bmg_sweeps/ that compute, and from the
+        user's own modules and packages beside them.
     """
     return {trainer: _fingerprint(trainer) for trainer in set(trainers)}
 
@@ -64,9 +65,7 @@ def keep(storage: files.Storage, codes: Iterable[str]) -> None:
 
 def _zipped() -> bytes:
     """Packs the sources; the same ones to the same bytes."""
-    folders = ("bmg_sweeps", "gin", "sweeps", "trainers")
-    found = [p for folder in folders for p in (paths.ROOT / folder).rglob("*")]
-    kept = [p for p in found if p.suffix in (".gin", ".py") and p.is_file()]
+    kept = [p for p in sending.sources() if p.suffix in (".gin", ".py")]
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for path in sorted([*kept, *paths.ROOT.glob("requirements*.txt")]):
@@ -103,17 +102,33 @@ def _imported(path: pathlib.Path, modified: int) -> list[pathlib.Path]:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):  # It is told when the trainer is looked at.
         return []
-    modules = {name for node in ast.walk(tree) for name in _modules(node)}
-    return [p for name in modules if name.startswith(_NUMERIC) for p in _files(name)]
+    package = _package(path)
+    modules = {name for node in ast.walk(tree) for name in _modules(node, package)}
+    return [p for name in modules - {""} if _is_numeric(name) for p in _files(name)]
 
 
-def _modules(node: ast.AST) -> Iterator[str]:
+def _package(path: pathlib.Path) -> list[str]:
+    """Names the packages that a file is in, the outermost first."""
+    if path.is_relative_to(paths.TRAINERS):
+        return ["trainers", *path.parent.relative_to(paths.TRAINERS).parts]
+    return [*path.parent.relative_to(paths.ROOT).parts]
+
+
+def _is_numeric(module: str) -> bool:
+    first, *parts = module.split(".")
+    return first != "bmg_sweeps" or (bool(parts) and parts[0] in _NUMERIC)
+
+
+def _modules(node: ast.AST, package: list[str]) -> Iterator[str]:
     """Names what an import statement may import; not all of it need be a module."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        yield node.module
-        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        # Of a package with d levels, "from ." keeps all d, and "from .." one less.
+        outer = package[: max(0, len(package) + 1 - node.level)] if node.level else []
+        base = [*outer, *filter(None, [node.module])]
+        yield ".".join(base)
+        yield from (".".join([*base, alias.name]) for alias in node.names)
 
 
 def _files(module: str) -> Iterator[pathlib.Path]:

@@ -22,8 +22,7 @@ def copy(target: pathlib.Path) -> None:
     Raises:
         UserError: it is too large; names the largest file.
     """
-    found = {path: path.stat().st_size for folder in _folders() for path in _in(folder)}
-    found |= {path: path.stat().st_size for path in paths.ROOT.glob("*.py")}
+    found = {path: path.stat().st_size for path in sources()}
     if (size := sum(found.values())) > MAX_BYTES:
         largest = max(found, key=lambda path: found[path])
         raise errors.UserError(
@@ -37,6 +36,12 @@ def copy(target: pathlib.Path) -> None:
         copied = target / path.relative_to(paths.ROOT)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copied)
+
+
+def sources() -> list[pathlib.Path]:
+    """Finds the files of the checkout that workers get."""
+    found = [path for folder in _folders() for path in _in(folder)]
+    return [*found, *paths.ROOT.glob("*.py")]
 
 
 def _folders() -> list[pathlib.Path]:

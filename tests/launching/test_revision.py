@@ -23,12 +23,21 @@ FILES = {
     "bmg_sweeps/environments/deep/__init__.py": "from bmg_sweeps.environments.deep "
     "import game\n",
     "bmg_sweeps/environments/deep/game.py": "",
+    "trainers/three.py": "from . import _near\nfrom ._deep.inner import f\n",
+    "trainers/_near.py": "import conf\n",
+    "trainers/_deep/__init__.py": "",
+    "trainers/_deep/inner.py": "from .. import _above\nimport mylib.losses\n",
+    "trainers/_above.py": "",
+    "conf.py": "",
+    "mylib/__init__.py": "",
+    "mylib/losses.py": "from .sums import f\n",
+    "mylib/sums.py": "",
 }
 
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout of two trainers, which share nothing that computes."""
+    """A checkout of three trainers, which share nothing that computes."""
     root = tmp_path / "checkout"
     for name, text in FILES.items():
         path = root / name
@@ -49,13 +58,20 @@ def checkout(tmp_path, monkeypatch):
         ("bmg_sweeps/environments/deep/__init__.py", {"one"}),
         ("trainers/two.py", {"two"}),
         ("bmg_sweeps/errors.py", set()),
+        ("trainers/_near.py", {"three"}),
+        ("trainers/_deep/__init__.py", {"three"}),
+        ("trainers/_deep/inner.py", {"three"}),
+        ("trainers/_above.py", {"three"}),
+        ("conf.py", {"three"}),
+        ("mylib/__init__.py", {"three"}),
+        ("mylib/sums.py", {"three"}),
     ],
 )
 def test_a_trainers_hash_is_of_what_it_imports(checkout, name, changed):
     """So a comment in one trainer says nothing of another's points."""
-    before = revision.fingerprints(["one", "two"])
+    before = revision.fingerprints(["one", "two", "three"])
     (checkout / name).write_text(FILES[name] + "# A comment.\n")
-    after = revision.fingerprints(["one", "two"])
+    after = revision.fingerprints(["one", "two", "three"])
     assert {
         trainer for trainer in before if before[trainer] != after[trainer]
     } == changed
