@@ -9,11 +9,12 @@ import os
 import pathlib
 
 _SITE = """
-import builtins, errno, os, time
+import builtins, errno, io, os, time
 
 _FOLDER = {folder!r}
 _STORAGE = {storage!r}
 _time, _open, _link, _replace = time.time, builtins.open, os.link, os.replace
+_FileIO, _scandir = io.FileIO, os.scandir
 
 
 def _offset():
@@ -41,6 +42,16 @@ def _refusing(function):
 time.time = lambda: _time() + _offset()
 time.time_ns = lambda: int(time.time() * 1e9)
 builtins.open, os.link, os.replace = map(_refusing, (_open, _link, _replace))
+os.scandir = lambda path=".": (_refuse(path), _scandir(path))[1]
+
+
+class _Refusing(_FileIO):
+    def __init__(self, file, *arguments, **keywords):
+        _refuse(file)
+        super().__init__(file, *arguments, **keywords)
+
+
+io.FileIO = _Refusing
 """
 
 

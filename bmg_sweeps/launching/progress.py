@@ -66,23 +66,23 @@ class _View:
         self._statuses = dict(plan.statuses) | {p.id: "missing" for p in plan.to_run}
         self._fractions: dict[str, float] = {}
         self._leaders = [_Leader(storage, one, plan) for one in chosen]
-        self._read()
+        self._look()
         self._trained_before = sum(self._fractions.values())
         self._began = time.monotonic()
 
     def draw_live(self, console: rich.console.Console, over: threading.Event) -> None:
         with rich.live.Live(self._table(), console=console, transient=False) as live:
             while not over.wait(self._pause()):
-                self._read()
+                self._look()
                 live.update(self._table())
-            self._read()
+            self._look()
             live.update(self._table())
 
     def print_lines(self, console: rich.console.Console, over: threading.Event) -> None:
         said: list[str] = []
         while True:
             is_over = over.wait(max(_LINE_SECONDS, self._pause()))
-            self._read()
+            self._look()
             counts = ", ".join(f"{value} {name}" for name, value in self._cells())
             lines = [counts, *self._best()]
             for line in (line for line in lines if line not in said):
@@ -95,8 +95,14 @@ class _View:
         """Returns seconds until the next look, most of which are spent on nothing."""
         return max(1.0, 20 * self._read_seconds)
 
-    def _read(self) -> None:
+    def _look(self) -> None:
+        """Reads what is new; where storage refuses, what was read last stands."""
         began = time.monotonic()
+        with contextlib.suppress(files.StorageError):
+            self._read()
+        self._read_seconds = time.monotonic() - began
+
+    def _read(self) -> None:
         open_ = self._open()
         records = store.scan(self._storage, [(p.trainer, p.id) for p in open_])
         for p in open_:
@@ -111,7 +117,6 @@ class _View:
             )
         for leader in self._leaders:
             leader.read(records)
-        self._read_seconds = time.monotonic() - began
 
     def _cells(self) -> list[tuple[str, str]]:
         counts = dict.fromkeys(_STATUSES, 0)

@@ -9,7 +9,7 @@ import rich.console
 
 from bmg_sweeps.analysis import readings
 from bmg_sweeps.launching import planning, progress
-from bmg_sweeps.records import attempts, manifests, store
+from bmg_sweeps.records import attempts, files, manifests, store
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -172,6 +172,24 @@ def test_a_pipe_sees_only_what_is_new(storage, monkeypatch):
     output = console.file.getvalue()
     assert output.count("toy: best") == output.count("other: best") == 1
     assert output.count("2 done") > 1
+
+
+def test_a_storage_that_refuses_leaves_what_was_seen(storage, monkeypatch):
+    """And no traceback: the next look may be answered again."""
+    commit(storage, POINTS[0], [50, 100], [1, 2])
+    shown, *_ = view(storage)
+    scan = store.scan
+
+    def refuse(*_):
+        raise files.StorageError("no answer")
+
+    monkeypatch.setattr(store, "scan", refuse)
+    shown._look()
+    assert dict(shown._cells())["done"] == "1"
+    monkeypatch.setattr(store, "scan", scan)
+    commit(storage, POINTS[1], [50, 100], [1, 2])
+    shown._look()
+    assert dict(shown._cells())["done"] == "2"
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
