@@ -10,7 +10,6 @@ import gc
 import importlib
 import logging
 import os
-import pathlib
 import secrets
 import signal
 import socket
@@ -20,12 +19,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps import errors, paths
-from bmg_sweeps.launching import sending, temporary
+from bmg_sweeps.launching import temporary
 from bmg_sweeps.records import files
 
 AUTO_PACK = 0  # In place of a number of points: trials on CPUs try out what is fastest.
 _CONNECT_SECONDS = 10.0
-_PROBE_SECONDS = 60.0  # A node has so long to say whether it sees the storage.
+_PROBE_SECONDS = 120.0  # A node has so long to import JAX and look at the storage.
 _NEVER_SECONDS = 10**9
 _CACHE_BYTES = 1 << 30  # Limit of compiled programs; with one, JAX locks the cache.
 
@@ -52,19 +51,22 @@ def import_ahead(resources: Resources) -> None:
 
 
 @contextlib.contextmanager
-def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any, int]]:
+def connect(
+    resources: Resources, storage: files.Storage, code: str
+) -> Iterator[tuple[Any, int]]:
     """Starts Ray, or joins a running one.
 
     Args:
         resources: what is asked for.
         storage: where the trials will write.
+        code: the folder that workers get a copy of, and import from.
 
     Yields:
         The connected module `ray`, and how many trials can run at once.
 
     Raises:
         UserError: there is no cluster; none of its nodes has what a trial asks for; or
-            a node does not see the storage.
+            a node does not see the storage, or lacks a package.
     """
     _set_variables(resources)
     import ray
@@ -73,8 +75,6 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
     # Ray prints pages about a process that died; the records say what became of it.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     with temporary.folder("bmg_ray_", _short()) as folder:
-        sent = os.path.join(folder, "sent")
-        sending.copy(pathlib.Path(sent))
         # What Ray starts inherits this: a terminal that closes asks the driver only.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         try:
@@ -84,7 +84,7 @@ def connect(resources: Resources, storage: files.Storage) -> Iterator[tuple[Any,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
                 runtime_env={
-                    "working_dir": sent,
+                    "working_dir": code,
                     "env_vars": worker_environment(resources),
                 },
                 **({} if resources.address else _own_settings(folder)),
@@ -140,7 +140,7 @@ def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> in
     if not resources.autoscaling:
         _check_resources(nodes, resources)
     if resources.address or not storage.is_local:
-        _check_storage(ray, nodes, storage)
+        _check_nodes(ray, nodes, storage)
     return max(1, _count_slots(nodes, resources))
 
 
@@ -251,12 +251,17 @@ def _count_slots(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
     return slots
 
 
-def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
-    """Refuses a storage in which a node cannot read what is written here."""
+def alive(ray: Any) -> set[str]:
+    """Names the nodes of a cluster that answer."""
+    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+
+
+def _check_nodes(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
+    """Refuses a node that cannot read what is written here, or cannot train."""
     probe = f".probe-{uuid.uuid4().hex}"
     storage.create(b"", probe)
     try:
-        task = ray.remote(num_cpus=0)(_sees)
+        task = ray.remote(num_cpus=0)(_problems)
         answers = {
             f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": (
                 task.options(scheduling_strategy=_on(node["NodeID"])).remote(
@@ -267,14 +272,19 @@ def _check_storage(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
         }
         for name, answer in answers.items():
             try:
-                problem = ray.get(answer, timeout=_PROBE_SECONDS)
+                unseen, untrained = ray.get(answer, timeout=_PROBE_SECONDS)
             except ray.exceptions.RayError as error:
-                problem = errors.last_line(error)
-            if problem:
+                unseen, untrained = errors.last_line(error), None
+            if unseen:
                 raise errors.UserError(
                     f"--storage {storage.uri}: node {name} does not see it "
-                    f"({problem}); expected a folder that all nodes share, or an "
+                    f"({unseen}); expected a folder that all nodes share, or an "
                     f"object storage"
+                )
+            if untrained:
+                raise errors.UserError(
+                    f"--address: node {name} cannot train ({untrained}); expected the "
+                    f"packages of requirements.txt on every node"
                 )
     finally:
         storage.remove(probe)
@@ -291,13 +301,19 @@ def _on(node_id: str) -> Any:
     return scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
 
 
-def _sees(uri: str, probe: str) -> str | None:
-    """Says on a node why it cannot use a storage; None where it can."""
+def _problems(uri: str, probe: str) -> tuple[str | None, str | None]:
+    """Says on a node why it cannot use a storage, and why it cannot train."""
+    unseen = untrained = None
     try:
         storage = files.open_storage(uri)
         if probe not in storage.sizes():
-            return "what this machine wrote is not there"
-        files.check_writable(storage)
+            unseen = "what this machine wrote is not there"
+        else:
+            files.check_writable(storage)
     except Exception as error:
-        return errors.described(error)
-    return None
+        unseen = errors.described(error)
+    try:
+        importlib.import_module("bmg_sweeps.running.work_unit")
+    except Exception as error:
+        untrained = errors.described(error)
+    return unseen, untrained

@@ -6,6 +6,7 @@ from storage, goes on from their checkpoints there, and leaves their records the
 that a retried trial, a second launch and a resumed one are the same thing.
 """
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -19,13 +20,14 @@ import uuid
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import paths
+from bmg_sweeps import errors, paths
 from bmg_sweeps.launching import (
     cluster,
     compiled,
     dealing,
     planning,
     revision,
+    sending,
     temporary,
 )
 from bmg_sweeps.records import attempts, files, leases, manifests, store
@@ -73,23 +75,28 @@ def run(
         How it ended. How the points ended is in their records.
 
     Raises:
-        UserError: the resources asked for cannot be had.
+        UserError: the resources asked for cannot be had, or the code has changed since
+            the plan was made.
     """
-    launch = _Launch(
-        storage=storage,
-        plan=plan,
-        resources=resources,
-        pack=pack,
-        retry=retry,
-        ranks=ranks or {},
-        provenance={"launch": uuid.uuid4().hex[:8], "revision": revision.revision()},
-        holders=leases.Watch(storage),
-    )
-    revision.keep(storage, {plan.codes[p.trainer] for p in plan.to_run})
     todo = list(plan.to_run)
     elsewhere = [p for p in plan.points if plan.statuses[p.id] == "running"]
     lost: list[str] = []
-    with watch():
+    with _copied_code(storage, plan) as code, watch():
+        launch = _Launch(
+            storage=storage,
+            plan=plan,
+            resources=resources,
+            code=code,
+            pack=pack,
+            retry=retry,
+            ranks=ranks or {},
+            provenance={
+                "launch": uuid.uuid4().hex[:8],
+                "revision": revision.revision(),
+            },
+            holders=leases.Watch(storage),
+            records=dict(plan.records),
+        )
         while (todo or elsewhere) and not launch.is_stopped:
             if todo:
                 busy, reasons = _run_trials(launch, todo)
@@ -128,6 +135,7 @@ def train_points(config: Mapping[str, Any]) -> dict[str, Any]:
         retry=constants["retry"],
         lost=constants["lost"],
         launch=constants["provenance"] | noted,
+        is_only=True,
     )
     parts = [task]
     if dealing.is_batch(told):
@@ -151,12 +159,18 @@ class _Launch:
     storage: files.Storage
     plan: planning.Plan
     resources: cluster.Resources
+    code: str  # The folder that all trials import from, whatever is edited meanwhile.
     pack: int | None
     retry: bool
     ranks: Mapping[str, int]
     provenance: Mapping[str, str]
     holders: leases.Watch  # Of points that others work on.
+    records: dict[str, store.Record]  # As they were last seen.
     alone: set[str] = dataclasses.field(default_factory=set)  # In no batch any more.
+    # Trials that died, by a point of theirs and where it stood.
+    deaths: collections.Counter[tuple] = dataclasses.field(
+        default_factory=collections.Counter
+    )
 
     @property
     def owner(self) -> str:
@@ -167,6 +181,26 @@ class _Launch:
     def is_stopped(self) -> bool:
         """Whether the user has asked to stop."""
         return self.provenance["launch"] in _STOPPED
+
+
+@contextlib.contextmanager
+def _copied_code(storage: files.Storage, plan: planning.Plan) -> Iterator[str]:
+    """Copies the code that trials import, and keeps it with the records.
+
+    Raises:
+        UserError: it is no longer that of the plan.
+    """
+    with temporary.folder("bmg_code_") as folder:
+        code = os.path.join(folder, "sent")
+        sending.copy(pathlib.Path(code))
+        for trainer, now in revision.fingerprints(plan.codes).items():
+            if now != plan.codes[trainer]:
+                raise errors.UserError(
+                    f"trainer {trainer}: its code has changed since it was checked; "
+                    f"expected the same: run the command again"
+                )
+        revision.keep(storage, {plan.codes[p.trainer] for p in plan.to_run})
+        yield code
 
 
 def _is_asked(storage: files.Storage, flag: str) -> bool:
@@ -188,7 +222,8 @@ def _run_trials(
 
     Returns:
         Points to look at again, because others work on them, their node died or they
-        were in a batch with one that died; and lines that say why trials died.
+        were in a batch or a pack with one that died; and lines that say what trials
+        died of, or raised.
     """
     constants = {
         "storage": cluster.storage_uri(launch.storage),
@@ -198,27 +233,46 @@ def _run_trials(
         "lost": sorted(launch.holders.lost),
     }
     with (
-        cluster.connect(launch.resources, launch.storage) as (ray, slots),
+        cluster.connect(launch.resources, launch.storage, launch.code) as (ray, slots),
         # Within: starting Ray reslots the handlers.
         _stop_on_signal(launch),
     ):
         texts = ((p.trainer, p.id, p.gin_text()) for p in points)
         store.declare_all(launch.storage, texts)
         dealer = _dealer(launch, points, slots)
+        nodes = cluster.alive(ray)
         results = _fit(ray.tune, dealer, constants, launch, slots)
-        has_lost_nodes = not all(node["Alive"] for node in ray.nodes())
+        has_lost_nodes = not nodes <= cluster.alive(ray)
+        is_raised = ray.exceptions.RayTaskError
     open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
     lost = []
     for result in results:
         if not result.error:
             continue
         task = json.loads(result.config["task"])
-        if has_lost_nodes or dealing.is_batch(task):
-            open_ |= set(task["stops"])  # To be run again.
-            launch.alone.update(task["stops"])
-        else:
+        if isinstance(result.error, is_raised):
+            lost.append(f"{', '.join(task['stops'])}: {errors.last_line(result.error)}")
+            continue
+        is_stuck = _count_death(launch, task) >= MAX_DEATHS
+        if is_stuck or not (has_lost_nodes or dealing.is_batch(task)):
             lost.append(_record_death(launch, task))
+            again = len(task["stops"]) > 1
+        else:
+            launch.alone.update(task["stops"])
+            again = True
+        open_ |= set(task["stops"]) if again else set()
     return [p for p in points if p.id in open_], lost
+
+
+def _count_death(launch: _Launch, task: Mapping[str, Any]) -> int:
+    """Returns how many trials of a task's points have died where these stand now."""
+    numbers = []
+    for i in task["stops"]:
+        record = store.read(launch.storage, task["trainer"], i)
+        where = (i, *record.progress.items())
+        launch.deaths[where] += 1
+        numbers.append(launch.deaths[where])
+    return max(numbers)
 
 
 def _record_death(launch: _Launch, task: Mapping[str, Any]) -> str:
@@ -254,14 +308,14 @@ def _fail(launch: _Launch, task: Mapping, point_id: str, reason: str) -> None:
 
 def _dealer(launch: _Launch, points: Sequence[Point], slots: int) -> dealing.Dealer:
     """Divides points among trials; new ones that are alike may be in a batch."""
-    plan, pack = launch.plan, launch.pack
+    plan, pack, records = launch.plan, launch.pack, launch.records
     by_id = {p.id: p for p in points}
     if pack is None and not launch.resources.gpus:
         pack = 1
 
     def kind(task: Mapping[str, Any]) -> Hashable | None:
         first, *others = task["stops"]
-        is_new = plan.records[first].manifest.attempt == 0
+        is_new = records[first].manifest.attempt == 0
         if others or task["pack"] != 1 or not is_new or first in launch.alone:
             return None
         return by_id[first].structure, tuple(task["stops"][first].items())
@@ -269,7 +323,7 @@ def _dealer(launch: _Launch, points: Sequence[Point], slots: int) -> dealing.Dea
     tasks = dealing.tasks(
         points,
         plan.stops,
-        {p.id: plan.records[p.id].pack_width for p in points},
+        {p.id: records[p.id].pack_width for p in points},
         slots=slots,
         pack=None if pack == cluster.AUTO_PACK else pack,
         ranks=launch.ranks,
@@ -359,7 +413,8 @@ def _wait(launch: _Launch, points: list[Point]) -> tuple[list[Point], list[Point
     with _stop_on_signal(launch):
         while points and not launch.is_stopped:
             keys = [(p.trainer, p.id) for p in points]
-            records = store.scan(launch.storage, keys)
+            records = attempts.patiently(lambda k=keys: store.scan(launch.storage, k))
+            launch.records.update(records)
             for record in records.values():
                 if record.manifest.lease is not None:
                     launch.holders.look(record.manifest.lease)

@@ -90,7 +90,7 @@ class Attempt:
             noted = _private(provenance, scrub)
             changes["provenance"] = manifests.Provenance.of(noted)
         self._commits += 1
-        _patiently(functools.partial(self._commit, changes, objects, release))
+        patiently(functools.partial(self._commit, changes, objects, release))
         if release:
             self.end()
 
@@ -190,9 +190,9 @@ def begin(
     """
     if record.is_leased(lost):
         raise Busy(f"point {record.id} is being worked on")
-    attempt = _patiently(lambda: Attempt(storage, record, owner))
+    attempt = patiently(lambda: Attempt(storage, record, owner))
     try:
-        _patiently(attempt._create)
+        patiently(attempt._create)
         with _abandoning(attempt):
             attempt._check_current()
             attempt._remove_older()
@@ -248,8 +248,15 @@ def _packed(
     )
 
 
-def _patiently(action: Callable[[], _T]) -> _T:
-    """Repeats what storage refuses, at growing intervals, for `RETRY_SECONDS`."""
+def patiently(action: Callable[[], _T]) -> _T:
+    """Repeats what storage refuses, at growing intervals, for `RETRY_SECONDS`.
+
+    Args:
+        action: a request of the storage.
+
+    Raises:
+        StorageError: it has refused for so long.
+    """
     deadline, pause = time.monotonic() + RETRY_SECONDS, 0.25
     while True:
         try:

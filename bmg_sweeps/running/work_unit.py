@@ -12,7 +12,7 @@ pack, unrecorded, until the last one is.
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -35,6 +35,7 @@ class Task:
     raises: bool = False  # Whether an exception goes on, once its failure is committed.
     data: str | None = None  # Folder of data sets; None is what the environment names.
     lost: Sequence[str] = ()  # Tokens of leases whose holders were found lost.
+    is_only: bool = False  # Whether nothing else of this launch works on the points.
     launch: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # Provenance.
 
     @property
@@ -82,7 +83,11 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
     while True:
         keys = [(task.trainer, i) for i in waiting]
         todo, code = [], task.launch.get("code")
-        for i, record in store.read_all(storage, keys, verify=True).items():
+        records = attempts.patiently(
+            lambda k=keys: store.read_all(storage, k, verify=True)
+        )
+        task = _without_own(task, records.values())
+        for i, record in records.items():
             status = store.status(record, task.stops[i], code, task.lost)
             statuses[i] = "busy" if status == "running" else status
             is_lost = task.retry and i not in forgiven
@@ -104,6 +109,17 @@ def _run(storage, task: Task, should_stop, statuses: dict[str, str]) -> None:
             if lane.is_taken_over or lane.is_interrupted:
                 statuses[lane.record.id] = "busy" if lane.is_taken_over else "missing"
                 del waiting[lane.record.id]
+
+
+def _without_own(task: Task, records: Iterable[store.Record]) -> Task:
+    """Counts leases of this launch as lost, where nothing else of it has the points.
+
+    They are of a process that died, and of which this one takes the place; maybe on
+    another machine, whose kernel knows nothing of it.
+    """
+    held = [r.manifest.lease for r in records if r.manifest.lease is not None]
+    own = {one.token for one in held if task.is_only and one.owner == task.owner}
+    return dataclasses.replace(task, lost=sorted({*task.lost, *own}))
 
 
 def _next_pack(records, new_width: int) -> tuple[list[store.Record], int]:

@@ -1,6 +1,7 @@
 """Trials through Ray Tune: what it is told, how they stop, and what dies with them."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -8,11 +9,19 @@ import tempfile
 from typing import NamedTuple
 
 import pytest
+import ray
 from ray import cloudpickle
 
-from bmg_sweeps import __main__, errors
-from bmg_sweeps.launching import checking, cluster, planning, temporary, trials
-from bmg_sweeps.records import attempts, leases, manifests, store
+from bmg_sweeps import __main__, errors, paths
+from bmg_sweeps.launching import (
+    checking,
+    cluster,
+    planning,
+    revision,
+    temporary,
+    trials,
+)
+from bmg_sweeps.records import attempts, files, leases, manifests, store
 from bmg_sweeps.sweep.point import Point
 from bmg_sweeps.trainer.source import Field
 
@@ -33,11 +42,13 @@ def launch(storage, plan=None, resources=None, pack=None, ranks=None):
         storage=storage,
         plan=plan,
         resources=resources,
+        code="",
         pack=pack,
         retry=False,
         ranks=ranks or {},
         provenance={"launch": "abc"},
         holders=leases.Watch(storage),
+        records=dict(plan.records) if plan else {},
     )
 
 
@@ -136,10 +147,41 @@ def test_tune_makes_each_trial_without_a_look_at_the_others(storage, monkeypatch
 
 
 class Death(NamedTuple):
-    """How Tune says that a trial's process died."""
+    """How Tune says that a trial's process died, or raised."""
 
     config: dict
-    error: bool = True
+    error: Exception = ray.exceptions.ActorDiedError()
+
+
+class Ray:
+    """A cluster of two nodes and one that went before; one more goes at each look."""
+
+    tune = None
+    exceptions = ray.exceptions
+
+    def __init__(self, loses_nodes=False):
+        self.loses_nodes = loses_nodes
+        self.looks = 0
+
+    def nodes(self):
+        """As Ray lists them, with those that are gone."""
+        self.looks += self.loses_nodes
+        gone = [{"NodeID": f"gone-{i}", "Alive": False} for i in range(self.looks + 1)]
+        left = [{"NodeID": f"gone-{self.looks + 1}", "Alive": True}]
+        return [*gone, *left, {"NodeID": "stays", "Alive": True}]
+
+
+def ends(monkeypatch, tasks, cluster_of, error=None):
+    """Has all trials of these tasks end by an error, which is a death unless given."""
+    words = {} if error is None else {"error": error}
+    results = [Death({"task": json.dumps(task)}, **words) for task in tasks]
+    context = contextlib.nullcontext((cluster_of, 2))
+    monkeypatch.setattr(cluster, "connect", lambda *_: context)
+    monkeypatch.setattr(trials, "_fit", lambda *_: results)
+
+
+def statuses(storage, points):
+    return [store.status(store.read(storage, "toy", p.id), STOP) for p in points]
 
 
 @pytest.mark.parametrize("is_node_lost", [False, True])
@@ -155,16 +197,7 @@ def test_the_others_of_a_batch_that_died_go_on_alone(
         for part in parts
     ]
 
-    class Ray:
-        tune = None
-
-        @staticmethod
-        def nodes():
-            return [{"Alive": True}, {"Alive": not is_node_lost}]
-
-    monkeypatch.setattr(cluster, "connect", lambda *_: contextlib.nullcontext((Ray, 2)))
-    results = [Death({"task": json.dumps(task)}) for task in tasks]
-    monkeypatch.setattr(trials, "_fit", lambda *_: results)
+    ends(monkeypatch, tasks, Ray(is_node_lost))
     again, lost = trials._run_trials(made, points)
     failed = {
         p.id
@@ -183,6 +216,91 @@ def test_the_others_of_a_batch_that_died_go_on_alone(
         dealer.ended("a", 0.01)
 
 
+def test_a_point_that_dies_where_it_stands_is_given_up(storage, monkeypatch):
+    """Though a node is lost each time; one that gets ahead in between goes on."""
+    stuck, ahead = points = [point(1, seed) for seed in (0, 1)]
+    made = launch(storage, planned(points), cluster.Resources())
+    tasks = [{"trainer": "toy", "stops": {p.id: STOP}, "pack": 1} for p in points]
+    ends(monkeypatch, tasks, Ray(loses_nodes=True))
+    for time in range(trials.MAX_DEATHS):
+        attempts.begin(storage, store.read(storage, "toy", ahead.id)).commit(
+            progress={"env_steps": 10 * time + 1}, release=True
+        )
+        assert statuses(storage, points) == ["missing", "missing"]
+        again, lost = trials._run_trials(made, points)
+    assert again == [ahead]
+    assert statuses(storage, points) == ["failed", "missing"]
+    assert len(lost) == 1
+    assert stuck.id in lost[0]
+
+
+def test_what_a_trial_raises_is_told_and_is_no_points_failure(storage, monkeypatch):
+    """As where a node lacks a package: any other point would have met it, too."""
+    points = [point(1, seed) for seed in (0, 1)]
+    made = launch(storage, planned(points), cluster.Resources())
+    task = {"trainer": "toy", "stops": {p.id: STOP for p in points}, "pack": 2}
+    reason = "ModuleNotFoundError: No module named 'optax'"
+    error = ray.exceptions.RayTaskError("f", f"Traceback\n{reason}", ValueError())
+    ends(monkeypatch, [task], Ray(loses_nodes=True), error)
+    again, lost = trials._run_trials(made, points)
+    assert again == []
+    assert lost == [f"{points[0].id}, {points[1].id}: {reason}"]
+    assert statuses(storage, points) == ["missing", "missing"]
+    assert store.read(storage, "toy", points[0].id).manifest.attempt == 0
+
+
+def test_a_pack_that_died_is_dealt_anew_point_by_point(storage, monkeypatch):
+    """In the same launch, once their records have been looked at again."""
+    points = [point(1, seed) for seed in range(3)]
+    made = launch(storage, planned(points), cluster.Resources(), pack=3)
+    (task,) = [trials._dealer(made, points, slots=1).deal("a")]
+    assert len(task["stops"]) == 3
+    ends(monkeypatch, [task], Ray())
+    again, lost = trials._run_trials(made, points)
+    assert again == points
+    assert len(lost) == 1
+    free, elsewhere = trials._wait(made, again)
+    assert (free, elsewhere) == (points, [])
+    dealer = trials._dealer(made, free, slots=1)
+    assert [len(dealer.deal("a")["stops"]) for _ in free] == [1, 1, 1]
+
+
+def test_code_that_changed_since_the_plan_is_refused(storage, tmp_path, monkeypatch):
+    """And what is copied stays as it is, whatever is edited later."""
+    (tmp_path / "trainers").mkdir()
+    toy = tmp_path / "trainers" / "toy.py"
+    toy.write_text("X = 1")
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "TRAINERS", tmp_path / "trainers")
+    points = [point(1, 0)]
+    codes = revision.fingerprints(["toy"])
+    plan = dataclasses.replace(planned(points), codes=codes)
+    with trials._copied_code(storage, plan) as code:
+        toy.write_text("X = 2")
+        assert pathlib.Path(code, "trainers", "toy.py").read_text() == "X = 1"
+    with (
+        pytest.raises(errors.UserError, match="trainer toy: its code has changed"),
+        trials._copied_code(storage, plan),
+    ):
+        pass
+    assert [*storage.sizes(".code")] == [f"{codes['toy']}.zip"]
+
+
+def test_a_storage_that_refuses_is_asked_again_while_others_work(storage, monkeypatch):
+    """A launch of hours does not end for it."""
+    points = [point(1, 0)]
+    made = launch(storage, planned(points), cluster.Resources())
+    scan, refusals = store.scan, iter([files.StorageError("no answer")])
+
+    def refusing(*arguments):
+        for error in refusals:
+            raise error
+        return scan(*arguments)
+
+    monkeypatch.setattr(store, "scan", refusing)
+    assert trials._wait(made, points) == (points, [])
+
+
 def test_tune_writes_no_snapshots_of_its_trials(storage, monkeypatch):
     """Each would have all of them, a few kilobytes a trial, and none is ever read."""
     import ray
@@ -195,7 +313,7 @@ def test_tune_writes_no_snapshots_of_its_trials(storage, monkeypatch):
     assert name in constants.TUNE_ENV_VARS
     monkeypatch.setattr(ray, "init", init)
     resources = cluster.Resources(address="nowhere:1")
-    with pytest.raises(errors.UserError), cluster.connect(resources, storage):
+    with pytest.raises(errors.UserError), cluster.connect(resources, storage, ""):
         pass
     assert float(os.environ[name]) > 1e7  # Seconds.
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from toy_points import STOP, assert_same, declare, outcome, run, stop_after
 
-from bmg_sweeps.records import attempts, leases, manifests, store
-from bmg_sweeps.running import lane, pack, programs
+from bmg_sweeps.records import attempts, files, leases, manifests, store
+from bmg_sweeps.running import lane, pack, programs, work_unit
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -374,6 +374,45 @@ def test_a_point_that_another_process_holds_is_left_alone(storage):
     declare(storage, "a")
     attempts.begin(storage, store.read(storage, "toy_trainer", "a"))
     assert run(storage, "a") == "busy"
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_only", "expected"),
+    [
+        ("launch abc", True, "done"),
+        ("launch abc", False, "busy"),
+        ("launch def", True, "busy"),
+    ],
+)
+def test_a_trial_takes_over_from_its_launchs_own(
+    storage, monkeypatch, owner, is_only, expected
+):
+    """It takes the place of one that died on a machine of which it sees nothing."""
+    declare(storage, "a")
+    record = store.read(storage, "toy_trainer", "a")
+    attempts.begin(storage, record, owner)
+    monkeypatch.setattr(leases, "has_ended", lambda lease: False)
+    task = work_unit.Task(
+        trainer="toy_trainer",
+        stops={"a": STOP},
+        is_only=is_only,
+        launch={"launch": "abc"},
+    )
+    assert work_unit.run(storage, task) == {"a": expected}
+
+
+def test_a_read_that_is_refused_is_tried_again(storage, monkeypatch):
+    """The point would else be left out of the whole launch."""
+    declare(storage, "a")
+    read_all, refusals = store.read_all, iter([files.StorageError("no answer")])
+
+    def refusing(*arguments, **words):
+        for error in refusals:
+            raise error
+        return read_all(*arguments, **words)
+
+    monkeypatch.setattr(store, "read_all", refusing)
+    assert run(storage, "a") == "done"
 
 
 def test_an_axis_that_the_trainer_does_not_count_is_named(storage):
