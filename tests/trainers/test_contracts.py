@@ -1,5 +1,7 @@
 """Every trainer keeps to the contract; see contract_tests."""
 
+import re
+
 import pytest
 import small_atari
 import small_few_shot
@@ -9,6 +11,7 @@ import toy_points
 import toy_variants
 from contract_tests import Contract
 
+from bmg_sweeps import paths
 from trainers import _two_colors_meta, _two_colors_statistics, few_shot
 
 ROW, CHUNK = 100, 200  # Environment steps.
@@ -17,8 +20,22 @@ EVALUATED, SOURCED = {"evaluation_interval": 10}, {"slope": 2}
 SHALLOW = {"num_blocks": 1, "inner_steps": 1, "target_steps": 2}
 
 
-class OfRelus(Contract):
-    """A trainer of a network with ReLUs: its rows say how alive that is."""
+def shown_names(trainer):
+    """The axes and columns of a trainer in docs/sweeps.md."""
+    page = (paths.ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| {trainer} \| (`.*) \|$", page, re.MULTILINE)
+    return set(re.findall(r"`(\w+[a-z0-9])`", row))
+
+
+class Shipped(Contract):
+    """A trainer of this project, whose network has ReLUs."""
+
+    def test_its_axes_and_columns_are_on_the_page(self, outline, config):
+        """All of them; an agent that meta-learns nothing has fewer."""
+        names = {*outline.axes, *outline.rows, *outline.evaluations}
+        found = {re.sub(r"_\d$", "_i", name) for name in names}
+        shown = shown_names(self.trainer)
+        assert found <= shown if config.update_kind == "impala" else found == shown
 
     def test_rows_say_how_many_units_are_dead_and_what_rank_features_have(self, runs):
         """Shares, and numbers of directions."""
@@ -27,7 +44,7 @@ class OfRelus(Contract):
         assert all(rank >= 1 for rank in rows["feature_rank"])
 
 
-class TwoColors(OfRelus):
+class TwoColors(Shipped):
     """Short chunks, with two rows in each."""
 
     @pytest.fixture(scope="class", autouse=True)
@@ -61,7 +78,7 @@ class TestQLambda(TwoColors):
     values = small_q_lambda.VALUES | {"meta_input": "normalized_recent_rewards"}
 
 
-class TestFewShot(OfRelus):
+class TestFewShot(Shipped):
     """BMG; chunks are as long as the interval between rows, on any machine."""
 
     trainer = "few_shot"
@@ -76,7 +93,7 @@ class TestFewShot(OfRelus):
             yield
 
 
-class TestMinAtar(OfRelus):
+class TestMinAtar(Shipped):
     """BMG with auxiliary tasks, and the longest row."""
 
     trainer = "atari"
@@ -91,7 +108,7 @@ class TestMinAtarsFurtherSteps(Contract):
     values = small_atari.MINATAR | small_atari.LARGEST
 
 
-class TestAtari(OfRelus):
+class TestAtari(Shipped):
     """A game whose world is a live source; a round is a call, and two make a row."""
 
     trainer = "atari"
