@@ -11,6 +11,7 @@ from bmg_sweeps.sweep.point import Point
 
 _RATE = "_per_second"  # After the name of an axis, its amount by training seconds.
 _MEMORY = "peak_memory_gib"  # Of the device, by the compiler's count; in GiB.
+_LOOKS = 5  # At a record whose commits overtake the reading of its tables.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +43,16 @@ def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
 
 
 def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trained:
-    """Reads the rows of one point, as `load` does."""
-    try:
-        tables = [
-            {} if record.damage else _table(storage, record, name)
-            for name in ("rows", "validation")
-        ]
-    except store.Damaged as error:
-        record = dataclasses.replace(record, damage=str(error))
-        tables = [{}, {}]
-    return Trained(point, record, *tables)
+    """Reads the rows of one point, as `load` does.
+
+    Returns:
+        Them with the record that they are of: a later one than the given one where
+        that one's rows were deleted by commits since.
+    """
+    if record.damage:
+        return Trained(point, record, {})
+    record, (rows, validation) = _tables(storage, record, "rows", "validation")
+    return Trained(point, record, rows, validation)
 
 
 def status(one: Trained, stop: Mapping[str, float]) -> str:
@@ -130,10 +131,28 @@ def row_at(rows: store.Rows, axis: str, amount: float) -> float | None:
 
 def tests(storage: files.Storage, record: store.Record) -> store.Rows:
     """Reads the tests of one point; none where they are damaged."""
-    try:
-        return _table(storage, record, "test")
-    except store.Damaged:
-        return {}
+    return _tables(storage, record, "test")[1][0]
+
+
+def _tables(
+    storage: files.Storage, record: store.Record, *names: str
+) -> tuple[store.Record, list[store.Rows]]:
+    """Reads tables of one commit; returns its record, which says if they are damaged.
+
+    A point in work deletes the objects of a commit two commits later, and a scan of
+    many points may be older than that. So what is missing is damage only if the record
+    has not moved.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return record, [_table(storage, record, name) for name in names]
+        except store.Damaged as error:
+            damaged = dataclasses.replace(record, damage=str(error))
+        again = store.read(storage, record.trainer, record.id)
+        if again.manifest == record.manifest:
+            break
+        record = again
+    return damaged, [{} for _ in names]
 
 
 def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:
