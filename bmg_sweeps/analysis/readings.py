@@ -129,6 +129,27 @@ def row_at(rows: store.Rows, axis: str, amount: float) -> float | None:
     return rows[axis][end - 1] if end else None
 
 
+def device_hours(one: Trained, axis: str, amount: float) -> float | None:
+    """Returns a point's part of the hours of its pack, up to a budget.
+
+    They are looked up among the rows of training, as evaluations may lie far apart.
+
+    Args:
+        one: the point.
+        axis: that the budget is measured on.
+        amount: the budget.
+
+    Returns:
+        The hours of a device; None where they are not known, as before the first row.
+    """
+    hours = value_at(one.rows, axis, "hours", amount)
+    if hours is None and not one.rows:  # It diverged before there was any.
+        hours = one.record.hours
+    if hours is None:
+        return None
+    return hours / (one.record.provenance.pack_width or 1)
+
+
 def tests(storage: files.Storage, record: store.Record) -> store.Rows:
     """Reads the tests of one point; none where they are damaged."""
     return _tables(storage, record, "test")[1][0]

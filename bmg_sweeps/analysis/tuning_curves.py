@@ -284,11 +284,8 @@ def _hours(
     """
     axis, total = results.first.axis, 0.0
     for p in (p for one in candidates for p in one.points):
-        run = results.by_id[p.id]
-        hours = readings.value_at(run.rows, axis, "hours", budget)
-        if hours is None and not run.rows:  # It diverged before there was any.
-            hours = run.record.hours
+        hours = readings.device_hours(results.by_id[p.id], axis, budget)
         if hours is None:
             return None
-        total += hours / (run.record.provenance.pack_width or 1)
+        total += hours
     return total / len(candidates)
