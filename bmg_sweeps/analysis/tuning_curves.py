@@ -89,11 +89,8 @@ class TuningCurves:
 
 
 def is_of(chosen: Chosen) -> bool:
-    """Whether a method of a sweep has several configurations."""
-    sweep, rule = chosen.sweep, chosen.sweep.select
-    found = {p.configuration(rule.over).id: p for p in chosen.points}
-    methods = [grid.method_of(sweep, p.values) for p in found.values()]
-    return len(set(methods)) < len(methods)
+    """Whether a sweep has curves: those of one configuration would be points."""
+    return chosen.has_choice
 
 
 def make(results: Results) -> TuningCurves | None:

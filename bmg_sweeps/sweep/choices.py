@@ -58,6 +58,14 @@ class Chosen:
         found = {grid.method_of(self.sweep, p.values) for p in self.points}
         return tuple(m for m in (*self.sweep.methods, "other") if m in found)
 
+    @functools.cached_property
+    def has_choice(self) -> bool:
+        """Whether a method has several configurations."""
+        over = self.sweep.select.over
+        found = {p.configuration(over).id: p for p in self.points}
+        methods = [grid.method_of(self.sweep, p.values) for p in found.values()]
+        return len(set(methods)) < len(methods)
+
 
 def choose(name: str, choice: Choice) -> Chosen:
     """Resolves a sweep's points under the command line's choices.
