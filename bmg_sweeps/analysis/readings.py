@@ -129,6 +129,21 @@ def row_at(rows: store.Rows, axis: str, amount: float) -> float | None:
     return rows[axis][end - 1] if end else None
 
 
+def pack_width(one: Trained) -> int | None:
+    """Says how many points trained together in the hours of a point.
+
+    Returns:
+        The number, 1 of a point that trained alone; None where it is not known: the
+        record of a point that left its pack, and went on alone from a checkpoint, does
+        not say whether that was the pack's.
+    """
+    noted = one.record.provenance
+    width = noted.pack_width or 1
+    # Several revisions are noted by an attempt that goes on from a checkpoint.
+    goes_on = noted.revisions is not None
+    return None if width == 1 and goes_on and noted.left_pack is not None else width
+
+
 def device_hours(one: Trained, axis: str, amount: float) -> float | None:
     """Returns a point's part of the hours of its pack, up to a budget.
 
@@ -145,9 +160,8 @@ def device_hours(one: Trained, axis: str, amount: float) -> float | None:
     hours = value_at(one.rows, axis, "hours", amount)
     if hours is None and not one.rows:  # It diverged before there was any.
         hours = one.record.hours
-    if hours is None:
-        return None
-    return hours / (one.record.provenance.pack_width or 1)
+    width = pack_width(one)
+    return None if hours is None or width is None else hours / width
 
 
 def tests(storage: files.Storage, record: store.Record) -> store.Rows:
