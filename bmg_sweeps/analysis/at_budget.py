@@ -158,8 +158,10 @@ def _incomplete(
     """Says why a point's number at a budget does not count; None where it does."""
     if one.record.damage:
         return Missing(f"damaged record ({one.record.damage})")
-    width = one.record.provenance.pack_width or 1
-    if width > 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
+    width = readings.pack_width(one)
+    if width != 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
+        if width is None:
+            return Missing("left a pack, whose hours may be among its own")
         return Missing(f"ran in a pack of {width}, whose hours are not its own")
     reached = one.record.progress.get(axis, 0)
     if reached >= amount:

@@ -34,7 +34,6 @@ from bmg_sweeps.analysis import (
 from bmg_sweeps.analysis.at_budget import Missing
 from bmg_sweeps.analysis.folds import Candidate
 from bmg_sweeps.analysis.intervals import Interval
-from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Rungs
 from bmg_sweeps.records import store
@@ -218,20 +217,11 @@ def _share_of_hours(
     ):
         stops |= dict.fromkeys(set(before.tolist()) - set(after.tolist()), amount)
     halved = [
-        _hours(one, rungs.axis, stops[place])
+        readings.device_hours(one, rungs.axis, stops[place])
         for place, runs in enumerate(members)
         for one in runs
     ]
-    full = [_hours(one, rungs.axis, end) for one in runs]
+    full = [readings.device_hours(one, rungs.axis, end) for one in runs]
     if None in halved or None in full or not sum(full):
         return None
     return sum(halved) / sum(full)
-
-
-def _hours(one: Trained, axis: str, amount: float) -> float | None:
-    """A run's part of the hours of its pack, up to an amount; None if not known."""
-    table = one.table("hours")
-    if "hours" not in table:
-        return None
-    width = one.record.provenance.pack_width or 1
-    return (readings.value_at(table, axis, "hours", amount) or 0.0) / width

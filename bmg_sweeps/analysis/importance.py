@@ -26,7 +26,6 @@ from bmg_sweeps.analysis.readings import Trained
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.sweep import display, grid
-from bmg_sweeps.sweep.choices import Chosen
 
 SEED = "seed"  # How the shares are called that are of no field or pair.
 REST = "three fields or more"
@@ -77,17 +76,6 @@ def of_axis(results: Results, axis: str) -> list[Importance]:
         for budget in sorted(budgets)
         for method, members in _grids(results).items()
     ]
-
-
-def is_of(chosen: Chosen) -> bool:
-    """Whether any method of a sweep has several configurations."""
-    over, methods = chosen.sweep.select.over, set()
-    for p in {p.configuration(over).id: p for p in chosen.points}.values():
-        method = grid.method_of(chosen.sweep, p.values)
-        if method in methods:
-            return True
-        methods.add(method)
-    return False
 
 
 def varied(

@@ -11,6 +11,7 @@ from bmg_sweeps.sweep.point import Point
 
 _RATE = "_per_second"  # After the name of an axis, its amount by training seconds.
 _MEMORY = "peak_memory_gib"  # Of the device, by the compiler's count; in GiB.
+_LOOKS = 5  # At a record whose commits overtake the reading of its tables.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +43,16 @@ def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
 
 
 def load_one(storage: files.Storage, point: Point, record: store.Record) -> Trained:
-    """Reads the rows of one point, as `load` does."""
-    try:
-        tables = [
-            {} if record.damage else _table(storage, record, name)
-            for name in ("rows", "validation")
-        ]
-    except store.Damaged as error:
-        record = dataclasses.replace(record, damage=str(error))
-        tables = [{}, {}]
-    return Trained(point, record, *tables)
+    """Reads the rows of one point, as `load` does.
+
+    Returns:
+        Them with the record that they are of: a later one than the given one where
+        that one's rows were deleted by commits since.
+    """
+    if record.damage:
+        return Trained(point, record, {})
+    record, (rows, validation) = _tables(storage, record, "rows", "validation")
+    return Trained(point, record, rows, validation)
 
 
 def status(one: Trained, stop: Mapping[str, float]) -> str:
@@ -128,12 +129,65 @@ def row_at(rows: store.Rows, axis: str, amount: float) -> float | None:
     return rows[axis][end - 1] if end else None
 
 
+def pack_width(one: Trained) -> int | None:
+    """Says how many points trained together in the hours of a point.
+
+    Returns:
+        The number, 1 of a point that trained alone; None where it is not known: the
+        record of a point that left its pack, and went on alone from a checkpoint, does
+        not say whether that was the pack's.
+    """
+    noted = one.record.provenance
+    width = noted.pack_width or 1
+    # Several revisions are noted by an attempt that goes on from a checkpoint.
+    goes_on = noted.revisions is not None
+    return None if width == 1 and goes_on and noted.left_pack is not None else width
+
+
+def device_hours(one: Trained, axis: str, amount: float) -> float | None:
+    """Returns a point's part of the hours of its pack, up to a budget.
+
+    They are looked up among the rows of training, as evaluations may lie far apart.
+
+    Args:
+        one: the point.
+        axis: that the budget is measured on.
+        amount: the budget.
+
+    Returns:
+        The hours of a device; None where they are not known, as before the first row.
+    """
+    hours = value_at(one.rows, axis, "hours", amount)
+    if hours is None and not one.rows:  # It diverged before there was any.
+        hours = one.record.hours
+    width = pack_width(one)
+    return None if hours is None or width is None else hours / width
+
+
 def tests(storage: files.Storage, record: store.Record) -> store.Rows:
     """Reads the tests of one point; none where they are damaged."""
-    try:
-        return _table(storage, record, "test")
-    except store.Damaged:
-        return {}
+    return _tables(storage, record, "test")[1][0]
+
+
+def _tables(
+    storage: files.Storage, record: store.Record, *names: str
+) -> tuple[store.Record, list[store.Rows]]:
+    """Reads tables of one commit; returns its record, which says if they are damaged.
+
+    A point in work deletes the objects of a commit two commits later, and a scan of
+    many points may be older than that. So what is missing is damage only if the record
+    has not moved.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return record, [_table(storage, record, name) for name in names]
+        except store.Damaged as error:
+            damaged = dataclasses.replace(record, damage=str(error))
+        again = store.read(storage, record.trainer, record.id)
+        if again.manifest == record.manifest:
+            break
+        record = again
+    return damaged, [{} for _ in names]
 
 
 def _table(storage: files.Storage, record: store.Record, name: str) -> store.Rows:

@@ -89,11 +89,8 @@ class TuningCurves:
 
 
 def is_of(chosen: Chosen) -> bool:
-    """Whether a method of a sweep has several configurations."""
-    sweep, rule = chosen.sweep, chosen.sweep.select
-    found = {p.configuration(rule.over).id: p for p in chosen.points}
-    methods = [grid.method_of(sweep, p.values) for p in found.values()]
-    return len(set(methods)) < len(methods)
+    """Whether a sweep has curves: those of one configuration would be points."""
+    return chosen.has_choice
 
 
 def make(results: Results) -> TuningCurves | None:
@@ -284,11 +281,8 @@ def _hours(
     """
     axis, total = results.first.axis, 0.0
     for p in (p for one in candidates for p in one.points):
-        run = results.by_id[p.id]
-        hours = readings.value_at(run.rows, axis, "hours", budget)
-        if hours is None and not run.rows:  # It diverged before there was any.
-            hours = run.record.hours
+        hours = readings.device_hours(results.by_id[p.id], axis, budget)
         if hours is None:
             return None
-        total += hours / (run.record.provenance.pack_width or 1)
+        total += hours
     return total / len(candidates)

@@ -3,7 +3,8 @@
 import dataclasses
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bmg_sweeps import errors, formatting
@@ -16,13 +17,19 @@ from bmg_sweeps.sweep.point import Point
 FORMS = ("text", "markdown", "latex", "json")  # In which tables are printed.
 
 
-def choose(names: Sequence[str], choice: choices.Choice) -> list[choices.Chosen]:
+_Broken = Mapping[str, errors.UserError]  # What is wrong, by the names of sweeps.
+
+
+def choose(
+    names: Sequence[str], choice: choices.Choice, on_broken: Callable[[_Broken], None]
+) -> list[choices.Chosen]:
     """Resolves the sweeps that are named, each once.
 
     Args:
         names: as typed. "all" are those of the checkout that have the scale; a line
             says which do not.
         choice: which points of them.
+        on_broken: is told of which of all a file is broken; `say_broken` or `refuse`.
 
     Returns:
         The sweeps.
@@ -31,9 +38,25 @@ def choose(names: Sequence[str], choice: choices.Choice) -> list[choices.Chosen]
         raise errors.UserError(f"{' '.join(names)}: expected all alone, or sweeps")
     if "all" not in names:
         return [choices.choose(name, choice) for name in dict.fromkeys(names)]
-    chosen, skipped = choices.choose_all(choice)
+    chosen, skipped, broken = choices.choose_all(choice)
+    on_broken(broken)
     say_skipped(choice, skipped)
     return chosen
+
+
+def refuse(broken: _Broken) -> None:
+    """Raises what is wrong with the first sweep of which a file is broken."""
+    for error in broken.values():
+        raise error
+
+
+def say_broken(broken: _Broken) -> None:
+    """Prints which sweeps are left out because of which file, apart from the answer."""
+    names: dict[str, list[str]] = {}
+    for name, error in broken.items():
+        names.setdefault(errors.one_line(str(error)), []).append(name)
+    for text, of_text in names.items():
+        print(f"Skipped {', '.join(of_text)}: {text}", file=sys.stderr)
 
 
 def say_skipped(choice: choices.Choice, skipped: Iterable[str]) -> None:

@@ -48,7 +48,9 @@ def launch(
     whose configurations are ahead there go on first. Nothing is dropped.
     """
     parts = rungs.PARTS if promising_first else rungs.PARTS[-1:]
-    return _launch(storage, answers.choose(sweeps, choice), training, parts=parts)
+    # Hours of training shall not leave out what an unfinished edit has broken.
+    chosen = answers.choose(sweeps, choice, answers.refuse)
+    return _launch(storage, chosen, training, parts=parts)
 
 
 @options.command(raises=True)

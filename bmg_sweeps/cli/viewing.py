@@ -39,10 +39,12 @@ def list_(storage: files.Storage, scale: str | None, as_json: bool) -> None:
     """List every sweep, with the number of points that are done.
 
     JSON: {"storage", "scale", "sweeps": [{"name", "title", "trainer", "scales",
-    "points", "done"}]}; points and done are null where a sweep has no such scale.
+    "points", "done"}]}; points and done are null where a sweep has no such scale. A
+    sweep is left out where its file or trainer has a mistake; the error output says so.
     """
     choice = choices.Choice(scale=scale or choices.DEFAULT_SCALE)
-    chosen, skipped = choices.choose_all(choice)
+    chosen, skipped, broken = choices.choose_all(choice)
+    answers.say_broken(broken)
     sweeps = {one.name: one.sweep for one in chosen} | skipped
     plans = {one.name: planning.plan(storage, [one]) for one in chosen}
     found = []
@@ -141,7 +143,8 @@ def status(
     if sweep:
         chosen, skipped = [choices.choose(sweep, choice)], {}
     else:
-        chosen, skipped = choices.choose_all(choice)
+        chosen, skipped, broken = choices.choose_all(choice)
+        answers.say_broken(broken)
     plans = [planning.plan(storage, [one]) for one in chosen]
     if as_json:
         found = [
@@ -332,7 +335,8 @@ def _draw(target: files.Storage, loaded: results.Results) -> list[str]:
 
 def _report_all(storage: files.Storage, choice: choices.Choice) -> None:
     """Writes a page for every sweep with this scale, and one that leads to them."""
-    found, skipped = choices.choose_all(choice)
+    found, skipped, broken = choices.choose_all(choice)
+    answers.say_broken(broken)
     target = _target(storage)
     from bmg_sweeps.reporting import index
 
@@ -425,7 +429,7 @@ def track(
     workspace: bool,
 ) -> int:
     """Make the W&B runs of sweeps from the records, or bring them up to date."""
-    chosen = answers.choose(sweeps, choice)
+    chosen = answers.choose(sweeps, choice, answers.say_broken)
     files.check_writable(storage)
     from bmg_sweeps import tracking
 

@@ -1,6 +1,6 @@
 """The table of how each budget's ranking of configurations agrees with the last one."""
 
-from bmg_sweeps.analysis import agreement, importance, selection
+from bmg_sweeps.analysis import agreement, selection
 from bmg_sweeps.analysis.agreement import Agreement, Correlation
 from bmg_sweeps.analysis.intervals import Interval
 from bmg_sweeps.analysis.results import Results
@@ -12,7 +12,7 @@ from bmg_sweeps.sweep.choices import Chosen
 def keys(chosen: Chosen, axis: str) -> list[Key]:
     """Names the table; none with one budget, or one configuration of each method."""
     budgets = selection.budgets(chosen.sweep.select, chosen.stop)[axis]
-    is_shown = len(budgets) > 1 and importance.is_of(chosen)
+    is_shown = len(budgets) > 1 and chosen.has_choice
     return [Key(Kind.AGREEMENT, axis)] if is_shown else []
 
 

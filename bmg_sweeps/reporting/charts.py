@@ -197,7 +197,7 @@ def _limits(results: Results, is_best: set[int]) -> list[int]:
 def _line(results: Results, axis: str, panel, members, most: int) -> curves.Line | None:
     """Averages a column over seeds; None where there is nothing to draw."""
     members = _drawn(results.sweep.select.over, members)
-    widths = {one.record.provenance.pack_width or 1 for one in members}
+    widths = {readings.pack_width(one) for one in members}
     is_timed = any(map(readings.is_timed, (axis, panel.metric)))
     if not members or (is_timed and widths != {1}):
         return None  # The hours of a pack are not its points' own.

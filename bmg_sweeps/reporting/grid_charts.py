@@ -18,7 +18,7 @@ def data(results: Results, axis: str) -> list[dict[str, Any]]:
         in order, share of the variance, means, and means of each of the `seeds`; and
         `lines`, for each configuration the places of its values and its score.
     """
-    if results.selections[axis].refused or not importance.is_of(results.chosen):
+    if results.selections[axis].refused or not results.chosen.has_choice:
         return []
     last = {one.method: one for one in importance.of_axis(results, axis) if one.shares}
     return [_grid(results, one) for one in last.values()]

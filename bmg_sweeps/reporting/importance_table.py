@@ -11,7 +11,7 @@ from bmg_sweeps.sweep.choices import Chosen
 
 def keys(chosen: Chosen, axis: str) -> list[Key]:
     """Names the table; none where each method has one configuration."""
-    return [Key(Kind.IMPORTANCE, axis)] if importance.is_of(chosen) else []
+    return [Key(Kind.IMPORTANCE, axis)] if chosen.has_choice else []
 
 
 def table(results: Results, axis: str) -> list[Table]:

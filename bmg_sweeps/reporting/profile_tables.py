@@ -1,7 +1,7 @@
 """Tables of how scores are spread over many tasks, and what tuning per task gains."""
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import across_tasks, importance, profiles, selection
+from bmg_sweeps.analysis import across_tasks, profiles, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Share, Table
@@ -29,7 +29,7 @@ def keys(chosen: Chosen) -> list[Key]:
     """Names the tables of `make`."""
     if chosen.sweep.tasks is None:
         return []
-    several = [Key(Kind.TASK_SENSITIVITY)] if importance.is_of(chosen) else []
+    several = [Key(Kind.TASK_SENSITIVITY)] if chosen.has_choice else []
     return [Key(Kind.TASK_PROFILE), *several]
 
 

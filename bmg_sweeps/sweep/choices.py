@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.sweep import display, grid, loading, task_display
@@ -58,6 +58,14 @@ class Chosen:
         found = {grid.method_of(self.sweep, p.values) for p in self.points}
         return tuple(m for m in (*self.sweep.methods, "other") if m in found)
 
+    @functools.cached_property
+    def has_choice(self) -> bool:
+        """Whether a method has several configurations."""
+        over = self.sweep.select.over
+        found = {p.configuration(over).id: p for p in self.points}
+        methods = [grid.method_of(self.sweep, p.values) for p in found.values()]
+        return len(set(methods)) < len(methods)
+
 
 def choose(name: str, choice: Choice) -> Chosen:
     """Resolves a sweep's points under the command line's choices.
@@ -76,33 +84,68 @@ def choose(name: str, choice: Choice) -> Chosen:
     return _chosen(name, loading.load_sweep(name), choice)
 
 
-def choose_all(choice: Choice) -> tuple[list[Chosen], dict[str, grid.Sweep]]:
+class AllChosen(NamedTuple):
+    """The sweeps of the checkout: each is in one of these."""
+
+    chosen: list[Chosen]  # Those that have the scale.
+    skipped: dict[str, grid.Sweep]  # Those that lack it, by name.
+    broken: dict[str, errors.UserError]  # What is wrong with the others' files.
+
+
+def choose_all(choice: Choice) -> AllChosen:
     """Resolves the sweeps of the checkout that have a scale.
 
     Args:
         choice: scale, filters and replacements, which hold for all of them.
 
     Returns:
-        Those that have the scale, and by name those that lack it.
+        Them, and by name those that lack it, and those of which a file is broken.
 
     Raises:
-        UserError: no sweep has the scale, or as `choose`.
+        UserError: no sweep has the scale, the choice is at fault as in `choose`, or
+            every file is broken.
     """
     choice = dataclasses.replace(choice, scale=choice.scale or DEFAULT_SCALE)
-    sweeps = {name: loading.load_sweep(name) for name in loading.sweep_names()}
+    sweeps, broken = _load_all()
     skipped = {n: one for n, one in sweeps.items() if choice.scale not in one.scales}
-    if len(skipped) == len(sweeps):
+    chosen = []
+    for name in (n for n in sweeps if n not in skipped):
+        try:
+            chosen.append(_chosen(name, sweeps[name], choice))
+        except errors.UserError:
+            problem = _problem(name, sweeps[name], choice)
+            if problem is None:
+                raise
+            broken[name] = problem
+    if broken and not chosen:
+        raise next(iter(broken.values()))
+    if not chosen:
         known = dict.fromkeys(scale for one in sweeps.values() for scale in one.scales)
         raise errors.UserError(
             f"--scale {choice.scale}: no sweep has it; "
             + errors.expected_one_of(choice.scale, known)
         )
-    chosen = [
-        _chosen(name, one, choice)
-        for name, one in sweeps.items()
-        if name not in skipped
-    ]
-    return chosen, skipped
+    return AllChosen(chosen, skipped, broken)
+
+
+def _load_all() -> tuple[dict[str, grid.Sweep], dict[str, errors.UserError]]:
+    """Loads the sweeps of the checkout; says what is wrong with the broken ones."""
+    sweeps, broken = {}, {}
+    for name in loading.sweep_names():
+        try:
+            sweeps[name] = loading.load_sweep(name)
+        except errors.UserError as error:
+            broken[name] = error
+    return sweeps, broken
+
+
+def _problem(name: str, sweep: grid.Sweep, choice: Choice) -> errors.UserError | None:
+    """Says what is wrong with a sweep at a scale, whatever else is chosen."""
+    try:
+        _chosen(name, sweep, Choice(scale=choice.scale))
+    except errors.UserError as error:
+        return error
+    return None
 
 
 def _chosen(name: str, sweep: grid.Sweep, choice: Choice) -> Chosen:

@@ -1,5 +1,6 @@
 """Successive halving from records: by hand, in simulated sweeps, and as a table."""
 
+import dataclasses
 import functools
 import json
 
@@ -250,6 +251,35 @@ def test_hours_are_those_up_to_where_each_stops():
     for one in without:
         del one.rows["hours"]
     assert run(load(without), rungs).share_of_hours is None
+
+
+def test_hours_are_those_of_training_also_between_two_evaluations():
+    """At 20 they are 3, though the last evaluation was at 10 after 1."""
+    runs = [
+        dataclasses.replace(
+            trained(rate, seed, (rate,) * 3),
+            validation={"env_steps": [10, 30], "reward": [rate] * 2, "hours": [1, 4]},
+        )
+        for rate in range(6)
+        for seed in (0, 1)
+    ]
+    found = run(load(runs), Rungs("env_steps", (10, 20), 2))
+    assert found.share_of_hours == pytest.approx((3 * 1 + 2 * 3 + 4) / (6 * 4))
+
+
+def test_hours_before_the_first_row_are_not_known():
+    """They are not 0: an evaluation there took some training."""
+    runs = several(REWARDS)
+    late = [
+        dataclasses.replace(
+            one,
+            rows={"env_steps": [20, 30], "hours": [3.0, 4.0]},
+            validation={name: one.rows[name] for name in ("env_steps", "reward")},
+        )
+        for one in runs
+    ]
+    assert run(load(late)).regret == run(load(runs)).regret
+    assert run(load(late)).share_of_hours is None
 
 
 def test_what_has_not_reached_the_end_is_no_candidate():

@@ -106,6 +106,27 @@ def test_hours_of_a_pack_are_refused(storage):
     assert len(found["meta_updates"].best) == 2
 
 
+def test_hours_of_a_point_that_left_its_pack_and_went_on_are_refused(storage):
+    """They may have those of the pack among them; without a checkpoint they cannot."""
+    left = {"left_pack": "RuntimeError: no memory"}
+    record(storage, toy_point(0.1), [0.5, 0.9], **left, revisions=["abc"])
+    record(storage, toy_point(0.2), [0.5, 0.9], **left)
+    record(storage, toy_point(0.3), [0.5, 0.9], revisions=["abc"])
+    found = load(storage, *map(toy_point, (0.1, 0.2, 0.3)))
+    hours = found.selections["hours"]
+    left_out = [one for one in hours.left_out if one.budget == 2]
+    refused = {(s.configuration.values["rate"], s.reason) for s in left_out}
+    reason = "seed 0: left a pack, whose hours may be among its own"
+    assert refused == {(0.1, reason)}
+    rates = [s.configuration.values["rate"] for s in hours.scores if s.budget == 2]
+    assert sorted(rates) == [0.2, 0.3]
+    assert len(found.selections["meta_updates"].scores) == 2 * 3
+    of_device = [
+        readings.device_hours(one, "meta_updates", 100) for one in found.trained
+    ]
+    assert of_device == [None, 2, 2]
+
+
 def test_hours_on_different_devices_are_refused(storage):
     """Nothing is compared that cannot be; data budgets are unaffected."""
     record(storage, toy_point(0.1), [0.5, 0.9])

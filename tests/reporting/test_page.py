@@ -412,12 +412,13 @@ def test_seeds_are_averaged_over_tasks_before_they_deviate():
 
 
 def test_hours_of_a_pack_are_not_drawn():
-    """They are not its points' own; on steps there is a line."""
-    packed = {"pack_width": 3}
-    trained = [trained_point("a", 0.1, s, provenance=packed) for s in (0, 1)]
-    on_steps, on_hours = data(trained)["axes"]
-    assert list(on_steps["panels"][0]["lines"]) == [0]
-    assert on_hours["panels"][0]["lines"] == {}
+    """They are not its points' own, nor of those that left it; on steps is a line."""
+    left = {"pack_width": 1, "left_pack": "it raised", "revisions": ("abc",)}
+    for packed in ({"pack_width": 3}, left):
+        trained = [trained_point("a", 0.1, s, provenance=packed) for s in (0, 1)]
+        on_steps, on_hours = data(trained)["axes"]
+        assert list(on_steps["panels"][0]["lines"]) == [0]
+        assert on_hours["panels"][0]["lines"] == {}
 
 
 def test_a_number_that_is_not_finite_is_a_gap(odd):
