@@ -31,7 +31,6 @@ from bmg_sweeps.analysis import estimates, folds, readings
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.sweep import grid
-from bmg_sweeps.sweep.choices import Chosen
 
 MAX_NUMBERS = 300  # Values of n of one curve; of more they are spread evenly by factor.
 
@@ -88,11 +87,6 @@ class TuningCurves:
         return all(arm.size == self.smallest for arm in self.arms)
 
 
-def is_of(chosen: Chosen) -> bool:
-    """Whether a sweep has curves: those of one configuration would be points."""
-    return chosen.has_choice
-
-
 def make(results: Results) -> TuningCurves | None:
     """Works out the curves of a sweep, on its first axis of budgets.
 
@@ -105,7 +99,7 @@ def make(results: Results) -> TuningCurves | None:
     """
     selected = results.first
     budget = max((amount for amount, _ in selected.candidates), default=None)
-    if budget is None or not is_of(results.chosen):
+    if budget is None or not results.chosen.has_choice:
         return None
     by_method = {
         method: selected.candidates[budget, method]

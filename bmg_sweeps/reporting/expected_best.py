@@ -44,7 +44,7 @@ class Panel(NamedTuple):
 
 def keys(chosen: Chosen) -> list[Key]:
     """Names the table, where there is one."""
-    return [Key(Kind.EXPECTED_BEST)] if tuning_curves.is_of(chosen) else []
+    return [Key(Kind.EXPECTED_BEST)] if chosen.has_choice else []
 
 
 def table(results: Results) -> list[Table]:

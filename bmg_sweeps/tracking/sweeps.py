@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bmg_sweeps import errors, formatting, privacy
-from bmg_sweeps.analysis import planned, results, selection, tuning_curves
+from bmg_sweeps.analysis import planned, results, selection
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.records import files, plans, store
 from bmg_sweeps.reporting import decision_table, expected_best, report, tables
@@ -98,7 +98,7 @@ def names(chosen: Chosen) -> Names:
     metrics = {a: [_metric(a, m) for m in chosen.methods] for a in axes}
     expected = {
         _expected(over): [_expected(over, m) for m in chosen.methods]
-        for over in (expected_best.OVER if tuning_curves.is_of(chosen) else ())
+        for over in (expected_best.OVER if chosen.has_choice else ())
     }
     made = [_name_of(key) for key in report.keys(chosen)]
     left_out = _name_of(tables.Key(tables.Kind.LEFT_OUT))
