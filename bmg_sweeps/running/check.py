@@ -17,7 +17,7 @@ import jax
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.core import convolutions
-from bmg_sweeps.running import binding, numerics, tracing
+from bmg_sweeps.running import binding, noted, numerics, tracing
 from bmg_sweeps.trainer import contract
 
 Problem = tuple[int | None, str]
@@ -57,7 +57,7 @@ def _problems(
     for i, (trainer, gin_text) in enumerate(request["points"]):
         try:
             bound.append(binding.bind(trainer, gin_text))
-            bound[i][0].provenance(bound[i][1])
+            noted.by_trainer(*bound[i])
         except ValueError as error:
             yield i, errors.first_line(error)
         except Exception as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import time
 import traceback
@@ -35,6 +36,7 @@ class Lane:
     drops_misfit: bool = False  # Whether a checkpoint that does not fit may be lost.
     trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
+    noted: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By trainer.
     source: contract.LiveSource | None = None  # Where its trainer has a live one.
     has_spoiled_source: bool = False  # It refused what it was to go on from.
     rows: store.Rows = dataclasses.field(default_factory=dict)
@@ -72,7 +74,7 @@ class Lane:
         self.provenance |= machine.provenance(
             compiled.width, compiled.num_bytes, compile_seconds, self.attempt.number
         )
-        self.provenance |= self.trainer.provenance(self.config)
+        self.provenance |= self.noted
         self.provenance["numerics"] = numerics.noted()
         found = self._checkpoint(compiled.state)
         if found is not None:
@@ -249,15 +251,26 @@ class Lane:
         self._close(None)
 
     def _close(self, failure: manifests.Failure | None) -> None:
+        """Lets go of the point, whatever stands in the way of a commit."""
         self.is_closed = True
         try:
-            self.attempt.commit(
-                provenance=self.provenance, failure=failure, release=True
-            )
+            self._commit_last(failure)
         except attempts.Stale:
             self.is_taken_over = True
         except files.StorageError:
             self.interrupt()
+        finally:
+            self.attempt.end()
+
+    def _commit_last(self, failure: manifests.Failure | None) -> None:
+        """Commits how the point ended; that alone, where the rest cannot be written."""
+        commit = functools.partial(self.attempt.commit, failure=failure, release=True)
+        try:
+            commit(provenance=self.provenance)
+        except (attempts.Stale, files.StorageError):
+            raise
+        except Exception:
+            commit()
 
     def _seconds(self) -> float:
         return round(self.training_seconds, 3)

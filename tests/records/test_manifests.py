@@ -67,7 +67,7 @@ def test_a_field_of_a_wrong_type_is_named_in_one_line(storage, fields, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"progress": {"env_steps": -(2**31)}}, r"progress\[...\]: expected `int` >= 0"),
+        ({"progress": {"env_steps": -1}}, r"progress\[...\]: expected `int` >= 0"),
         ({"provenance": {"revision": 3}}, "provenance.revision: expected `str"),
         ({"provenance": {"threads": {1}}}, "provenance.threads: expected `int"),
     ],
