@@ -12,6 +12,11 @@ pytestmark = pytest.mark.usefixtures("toy")
 
 ROWS = "jax.tree.map(lambda column: column[jnp.array([4, 9, 9])], rows)"
 RETURN = f"return state, {ROWS}"
+LUCKY = (
+    RETURN,
+    "return state._replace(env_steps=state.env_steps + (state.walk[0] > 0).astype(int))"
+    f", {ROWS}",
+)
 PROGRESS = '{"env_steps": state.env_steps}'
 EVALUATION = '{"reward": sign * jnp.sum(state.walk)}'
 BROKEN = {
@@ -189,12 +194,7 @@ def test_an_interval_shorter_than_a_chunk_is_refused(interval):
 
 def test_a_chunk_whose_length_depends_on_the_training_is_not_computed(tmp_path):
     """Then only training can say, and does."""
-    lucky = (
-        "state._replace(env_steps=state.env_steps + (state.walk[0] > 0).astype(int))"
-    )
-    with toy_variants.importable(
-        tmp_path, "toy_lucky", (RETURN, f"return {lucky}, {ROWS}")
-    ) as name:
+    with toy_variants.importable(tmp_path, "toy_lucky", LUCKY) as name:
         assert counts(name) is None
     assert counts("toy_trainer") == (10, 5)
 
@@ -232,6 +232,30 @@ def test_a_stop_rule_without_a_row_is_refused(stop, problem):
     """Else the point would train to its end and have nothing to show."""
     found = check.answer(request("toy_trainer", stop=stop))["problem"]
     assert found == (problem and (0, problem))
+
+
+@pytest.mark.parametrize("stop", [2**31 - 8, 2**31 - 7, 3e9])
+def test_a_stop_rule_beyond_what_an_axis_counts_is_refused(stop):
+    """Else the counter wraps round, and the point trains for ever or is lost."""
+    found = check.answer(request("toy_trainer", stop={"env_steps": stop}))["problem"]
+    most = 2**31 - 8  # In whole chunks of ten.
+    assert found == (
+        (
+            0,
+            f"stop: env_steps={int(stop):_}: expected at most env_steps={most:_}, as "
+            "far as its int32 counts",
+        )
+        if stop > most
+        else None
+    )
+
+
+def test_an_axis_that_depends_on_the_training_has_its_bound_too(tmp_path):
+    """Its chunks are not known, and its integers are."""
+    with toy_variants.importable(tmp_path, "toy_lucky", LUCKY) as name:
+        asked = [request(name, stop={"env_steps": 2**31 - 1 + n}) for n in (0, 1)]
+        problems = [check.answer(one)["problem"] for one in asked]
+    assert [problem is None for problem in problems] == [True, False]
 
 
 def counts(name):
