@@ -1,7 +1,8 @@
-"""What a trainer notes with a record, checked before anything is trained.
+"""What a trainer notes with a record: checked before anything is trained, and compared.
 
 A launch asks its trainers for it before it begins, and each trial asks again: both hand
-them plain values, so that both get the same.
+them plain values, so that both get the same. A record goes on under the same only, such
+as the same data.
 """
 
 import math
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bmg_sweeps import errors
-from bmg_sweeps.records import manifests
+from bmg_sweeps.core import convolutions
+from bmg_sweeps.records import attempts, manifests
 from bmg_sweeps.trainer import contract
 
 
@@ -44,6 +46,34 @@ def by_trainer(trainer: contract.Trainer, config: Any) -> dict[str, Any]:
             f"trainer {trainer.name}: provenance returns {problem}; expected {expected}"
         )
     return dict(noted)
+
+
+def difference(
+    trainer: contract.Trainer, config: Any, before: manifests.Provenance
+) -> str | None:
+    """Says in what a trainer notes something else than a record has, if it does.
+
+    A record may go on on another device, so its trainer is asked as for the record's:
+    the form of convolutions that a platform gets changes numbers as a device does.
+
+    Args:
+        trainer: of the point.
+        config: the point's values, as plain Python.
+        before: of the record. Names that only one of them has are not compared: other
+            code noted them, or did not.
+    """
+    if not before.extra:
+        return None
+    platform = "cpu" if (before.device or "cpu").startswith("cpu") else "gpu"
+    with convolutions.traced_for(platform):
+        now = attempts.as_kept(by_trainer(trainer, config))
+    for name, was in before.extra.items():
+        if name in now and now[name] != was:
+            return (
+                f"{name}={errors.shown(now[name])}: expected {errors.shown(was)}, "
+                f"as it was trained so far"
+            )
+    return None
 
 
 def _is_json(value: Any) -> bool:

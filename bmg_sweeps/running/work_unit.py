@@ -175,6 +175,7 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
         with lane.catching():
             lane.trainer, config = _bound(lane.storage, lane.record)
             lane.noted = noted.by_trainer(lane.trainer, config)
+            lane.misfit = noted.difference(lane.trainer, config, lane.record.provenance)
             lane.config = pack.as_arrays(config)
     lanes = [lane for lane in lanes if not lane.is_closed]
     if not lanes:

@@ -2,8 +2,9 @@
 
 import pytest
 import toy_variants
-from toy_points import declare, read, run, run_all
+from toy_points import assert_same, declare, outcome, read, run, run_all
 
+from bmg_sweeps.core import convolutions
 from bmg_sweeps.records import leases
 from bmg_sweeps.running import check, machine
 
@@ -47,8 +48,8 @@ def noting(folder, returned):
     return toy_variants.importable(folder, NAME, change)
 
 
-def train(storage):
-    return run_all(storage, {"a": STOP}, NAME)["a"]
+def train(storage, **keywords):
+    return run_all(storage, {"a": STOP}, NAME, **keywords)["a"]
 
 
 def test_a_trial_gets_plain_values_as_the_check_does(storage, tmp_path):
@@ -74,6 +75,77 @@ def test_what_no_manifest_can_hold_is_refused(storage, tmp_path, returned, said)
     message = f"trainer {NAME}: provenance returns {said}"
     assert problem == (0, message)
     assert read(storage, "a", NAME).failure.message == message
+
+
+def go_on(storage, folder, before, after, **keywords):
+    """Trains half of a point under one provenance, and goes on under another."""
+    with noting(folder, before) as name:
+        declare(storage, "a", name)
+        run_all(storage, {"a": {"env_steps": 10}}, name)
+    with noting(folder, after):
+        return train(storage, **keywords)
+
+
+def test_a_record_goes_on_under_the_data_that_it_began_with(storage, tmp_path):
+    """Other data are told, and nothing is lost: with the old ones it goes on."""
+    old, new = '{"data_set": ("glyphs", "ab")}', '{"data_set": ("glyphs", "cd")}'
+    assert go_on(storage, tmp_path, old, new) == "failed"
+    record = read(storage, "a", NAME)
+    assert record.failure.message == (
+        "data_set=['glyphs', 'cd']: expected ['glyphs', 'ab'], as it was trained so "
+        "far; --retry begins anew, and loses what there is"
+    )
+    assert record.provenance.extra == {"data_set": ["glyphs", "ab"]}
+    assert record.progress["env_steps"] == 10
+    with noting(tmp_path, old):
+        assert train(storage, retry=True) == "done"
+        declare(storage, "b", NAME)
+        assert run_all(storage, {"b": STOP}, NAME)["b"] == "done"
+    assert_same(outcome(storage, "a", NAME), outcome(storage, "b", NAME))
+    assert read(storage, "a", NAME).provenance.restarted is None
+
+
+def test_a_retry_under_other_data_begins_anew(storage, tmp_path):
+    """As it was said; the record names the data that it is made of now."""
+    old, new = '{"data_set": "ab"}', '{"data_set": "cd"}'
+    assert go_on(storage, tmp_path, old, new) == "failed"
+    with noting(tmp_path, new):
+        assert train(storage, retry=True) == "done"
+    noted = read(storage, "a", NAME).provenance
+    assert noted.extra == {"data_set": "cd"}
+    assert noted.restarted.startswith("data_set='cd': expected 'ab'")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{}", '{"data_set": "ab"}'),
+        ('{"data_set": "ab"}', "{}"),
+        ('{"file": "/data/of/me/x.npz"}', '{"file": "/else/where/x.npz"}'),
+    ],
+    ids=["of older code", "of newer code", "in another folder"],
+)
+def test_what_only_one_of_them_notes_is_not_compared(storage, tmp_path, before, after):
+    """Nor is where the data lie, which a record does not keep."""
+    assert go_on(storage, tmp_path, before, after) == "done"
+    assert read(storage, "a", NAME).provenance.restarted is None
+
+
+def test_what_the_platform_decides_may_change_with_the_device(
+    storage, tmp_path, monkeypatch
+):
+    """A point may go on on a CPU, whose form of convolutions is another."""
+    module = '__import__("bmg_sweeps.core.convolutions", fromlist=["_"])'
+    form = f'{{"written_out": {module}.is_written_out_faster()}}'
+    with noting(tmp_path, form) as name, monkeypatch.context() as patch:
+        patch.setattr(machine, "_device", lambda: "H200")
+        with convolutions.traced_for("gpu"):
+            run_all(storage, {declare(storage, "a", name): {"env_steps": 10}}, name)
+    assert read(storage, "a", NAME).provenance.extra == {"written_out": False}
+    with noting(tmp_path, form):
+        assert train(storage) == "done"
+    noted = read(storage, "a", NAME).provenance
+    assert (noted.extra, noted.restarted) == ({"written_out": True}, None)
 
 
 @pytest.mark.parametrize("threads", [{1}, object()], ids=["of a type", "no JSON"])

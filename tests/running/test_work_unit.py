@@ -342,6 +342,7 @@ def test_a_record_goes_on_under_the_flags_that_it_began_with(
         assert record.progress["env_steps"] == 20
         monkeypatch.setenv("XLA_FLAGS", before)
         assert run(storage, "a", retry=True) == "done"
+        assert store.read(storage, "toy_trainer", "a").provenance.restarted is None
 
 
 def test_the_shell_does_not_decide_the_precision(storage):
