@@ -304,8 +304,11 @@ def _append(table: store.Rows, row: Mapping[str, np.generic], seconds: float) ->
 
 
 def _number(value: np.generic) -> int | float | None:
-    """Writes a float32 with as few digits as tell it apart; None where not finite."""
-    if np.issubdtype(value.dtype, np.integer):
+    """Writes a float32 with as few digits as tell it apart; None where not finite.
+
+    A truth value is 1 or 0.
+    """
+    if value.dtype == bool or np.issubdtype(value.dtype, np.integer):
         return int(value)
     return float(str(value)) if np.isfinite(value) else None
 

@@ -164,6 +164,7 @@ def _rows(trainer, state, result, axis: str) -> tuple[str, ...]:
         is_column = len(column.shape) == 1 and column.shape == rows[axis].shape
         problem = f"train returns the column {name} as {_form(column)}"
         _expect(is_column, trainer, problem, f"an array [R], as {_form(rows[axis])}")
+        _expect(_are_numbers(column), trainer, problem, "numbers")
     return tuple(rows)
 
 
@@ -207,7 +208,8 @@ def _evaluations(trainer, config, state, source) -> tuple[str, ...]:
         _expect(is_table, trainer, f"evaluate returns {_form(numbers)}", "{name: []}")
         for name, number in numbers.items():
             problem = f"evaluate returns {name} as {_form(number)}"
-            _expect(number.shape == (), trainer, problem, "a number []")
+            is_number = number.shape == () and _are_numbers(number)
+            _expect(is_number, trainer, problem, "a number []")
         names = tuple(numbers)
     return names
 
@@ -267,6 +269,12 @@ def _counts_only(jaxpr: Any) -> bool:
 def _expect(holds: bool, trainer: contract.Trainer, problem: str, what: str) -> None:
     if not holds:
         raise errors.UserError(f"trainer {trainer.name}: {problem}; expected {what}")
+
+
+def _are_numbers(array: Any) -> bool:
+    """Whether a table can hold them; truth values become 1 and 0."""
+    kinds = (jnp.integer, jnp.floating, jnp.bool_)
+    return any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
 
 
 def _form(value: Any) -> str:

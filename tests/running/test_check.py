@@ -57,6 +57,10 @@ BROKEN = {
         "train returns the column more as float32[2]; expected an array [R], as int32[3"
         "]",
     ),
+    "rows of what no table holds": (
+        (RETURN, f'{RETURN} | {{"turn": 1j * rows["reward"][:3]}}'),
+        "train returns the column turn as complex64[3]; expected numbers",
+    ),
     "no rows": (
         (RETURN, "return {}"),
         "train returns dict; expected (state, rows)",
@@ -78,6 +82,10 @@ EVALUATED = {
     "evaluations that are no table": (
         (EVALUATION, "sign * jnp.sum(state.walk)"),
         "evaluate returns float32[]; expected {name: []}",
+    ),
+    "evaluations of what no table holds": (
+        (EVALUATION, '{"key": state.key}'),
+        "evaluate returns key as key<fry>[]; expected a number []",
     ),
     "evaluations that are no numbers": (
         (EVALUATION, '{"walk": state.walk}'),
