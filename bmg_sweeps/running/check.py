@@ -58,6 +58,7 @@ def _problems(
     for i, (trainer, gin_text) in enumerate(request["points"]):
         try:
             bound.append(binding.bind(trainer, gin_text))
+            numerics.check_fixed(trainer)
             noted.by_trainer(*bound[i])
         except ValueError as error:
             yield i, errors.first_line(error)

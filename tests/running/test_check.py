@@ -6,7 +6,7 @@ Each case is a toy trainer with one thing wrong, and the one line that names it.
 import pytest
 import toy_variants
 
-from bmg_sweeps.running import binding, check, tracing
+from bmg_sweeps.running import binding, check, numerics, tracing
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -154,6 +154,30 @@ def test_an_error_in_a_trainer_names_its_line(tmp_path, change, said):
     number = int(where.rpartition(" ")[2])
     assert any(part in lines[number - 1] for part in ("width", "nan_at", "None"))
     assert said_of_it == said
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("jax_enable_x64", True, False),
+        ("jax_default_prng_impl", "rbg", "threefry2x32"),
+    ],
+)
+def test_an_option_that_all_trainers_share_is_set_by_none(
+    tmp_path, option, value, expected
+):
+    """It would hold for the first trial of a process, and not for the second."""
+    sets = ("import jax\n", f"import jax\njax.config.update({option!r}, {value!r})\n")
+    try:
+        with toy_variants.importable(tmp_path, "toy_setting", sets) as name:
+            problem = check.answer(request(name))["problem"]
+    finally:
+        numerics.fix()
+    assert problem == (
+        0,
+        f"trainer toy_setting: its import sets {option} = {value!r}; expected "
+        f"{expected!r}, as all trainers of a process share it",
+    )
 
 
 def test_an_evaluation_needs_its_interval(tmp_path):
