@@ -86,9 +86,7 @@ class Attempt:
         if progress is not None:
             changes["progress"] = dict(progress)
         if provenance is not None:
-            scrub = privacy.scrubber(folders=True)
-            noted = _private(provenance, scrub)
-            changes["provenance"] = manifests.Provenance.of(noted)
+            changes["provenance"] = manifests.Provenance.of(as_kept(provenance))
         self._commits += 1
         patiently(functools.partial(self._commit, changes, objects, release))
         if release:
@@ -205,6 +203,11 @@ def begin(
         attempt.end()
         raise
     return attempt
+
+
+def as_kept(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a record keeps of what is noted: JSON without secrets or folders."""
+    return _private(provenance, privacy.scrubber(folders=True))
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ class Manifest(Commit, frozen=True):
 
 EMPTY = Manifest()
 _NOTHING_NOTED = Provenance()
-_NOTED = frozenset(Provenance.__struct_fields__) - {"extra"}
+NOTED = frozenset(Provenance.__struct_fields__) - {"extra"}  # By records themselves.
 
 
 def name(attempt: int) -> str:
@@ -155,8 +155,14 @@ def as_dict(manifest: Manifest) -> dict[str, Any]:
 
 
 def dump(manifest: Manifest) -> bytes:
-    """Writes a manifest, with a check of its own content."""
+    """Writes a manifest, with a check of its own content.
+
+    Raises:
+        ValueError: `load` would refuse it.
+        TypeError: something in it is not JSON.
+    """
     fields = as_dict(manifest)
+    _checked(fields)
     return encoding.json_bytes({**fields, "check": encoding.json_hash(fields)})
 
 
@@ -178,16 +184,7 @@ def load(data: bytes, attempt: int) -> Manifest:
         raise ValueError("nested too deeply")
     if not _is_as_written(fields, check):
         raise ValueError("not the content that was written")
-    noted = fields.get("provenance")
-    if isinstance(noted, dict):
-        fields["provenance"] = _sorted_out(noted)
-    try:
-        manifest = msgspec.convert(fields, Manifest)
-    except msgspec.ValidationError as error:
-        raise ValueError(explained(error)) from error
-    _check_names(manifest)
-    if manifest.previous:
-        _check_names(manifest.previous)
+    manifest = _checked(fields)
     if manifest.attempt != attempt:
         raise ValueError(f"expected attempt {attempt}, got another")
     return manifest
@@ -221,8 +218,8 @@ _OBJECT_NAME = re.compile(
 
 def _sorted_out(noted: Mapping[str, Any]) -> dict[str, Any]:
     """Puts aside what `Provenance` has no field for."""
-    known = {field: noted[field] for field in noted if field in _NOTED}
-    return known | {"extra": {f: noted[f] for f in noted if f not in _NOTED}}
+    known = {field: noted[field] for field in noted if field in NOTED}
+    return known | {"extra": {f: noted[f] for f in noted if f not in NOTED}}
 
 
 def _is_as_written(fields: Mapping[str, Any], check: Any) -> bool:
@@ -241,6 +238,21 @@ def explained(error: msgspec.ValidationError) -> str:
     """Says which field is malformed, and how."""
     what, _, field = str(error).rstrip("`").rpartition(" - at `$.")
     return f"{field}: {what[:1].lower()}{what[1:]}" if what else str(error)
+
+
+def _checked(fields: Mapping[str, Any]) -> Manifest:
+    """Makes a manifest of its fields; raises ValueError where one is malformed."""
+    noted = fields.get("provenance")
+    if isinstance(noted, dict):
+        fields = {**fields, "provenance": _sorted_out(noted)}
+    try:
+        manifest = msgspec.convert(fields, Manifest)
+    except msgspec.ValidationError as error:
+        raise ValueError(explained(error)) from error
+    _check_names(manifest)
+    if manifest.previous:
+        _check_names(manifest.previous)
+    return manifest
 
 
 def _check_names(commit: Commit) -> None:

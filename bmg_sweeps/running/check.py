@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.core import convolutions
-from bmg_sweeps.running import binding, numerics, tracing
+from bmg_sweeps.running import binding, noted, numerics, tracing
 from bmg_sweeps.trainer import contract
 
 Problem = tuple[int | None, str]
@@ -57,7 +58,8 @@ def _problems(
     for i, (trainer, gin_text) in enumerate(request["points"]):
         try:
             bound.append(binding.bind(trainer, gin_text))
-            bound[i][0].provenance(bound[i][1])
+            numerics.check_fixed(trainer)
+            noted.by_trainer(*bound[i])
         except ValueError as error:
             yield i, errors.first_line(error)
         except Exception as error:
@@ -79,9 +81,10 @@ def _problems(
             )
     for i, (trainer, config) in enumerate(bound):
         found = outlines.get(_structure(trainer, config))
-        if found and found.counts:
+        if found:
             stop = request["stops"][i]
             yield from ((i, line) for line in _too_short(found, config, stop))
+            yield from ((i, line) for line in _too_far(found, stop))
     for sweep in request["sweeps"]:
         yield from _problems_of_names(sweep, outlines)
 
@@ -90,6 +93,8 @@ def _too_short(
     found: tracing.Outline, config: Any, stop: Mapping[str, float]
 ) -> Iterator[str]:
     """Finds what ends before the training has done one of it."""
+    if found.counts is None:
+        return
     axis, (chunk, first_row) = found.axes[0], found.counts
     if found.evaluations and config.evaluation_interval < chunk:
         yield (
@@ -101,6 +106,20 @@ def _too_short(
             f"stop: {formatting.amounts({axis: stop[axis]})}: expected at least "
             f"{formatting.amounts({axis: first_row})}, where the first row stands"
         )
+
+
+def _too_far(found: tracing.Outline, stop: Mapping[str, float]) -> Iterator[str]:
+    """Finds what no chunk ends at or beyond without its counter wrapping round."""
+    chunk = found.counts.chunk if found.counts else 1  # Of the first axis.
+    for axis, integer in zip(found.axes, found.integers, strict=True):
+        most = int(jnp.iinfo(integer).max)
+        most -= most % max(chunk, 1)
+        chunk = 1
+        if stop.get(axis, 0) > most:
+            yield (
+                f"stop: {formatting.amounts({axis: stop[axis]})}: expected at most "
+                f"{formatting.amounts({axis: most})}, as far as its {integer} counts"
+            )
 
 
 def _problems_of_names(sweep: Mapping[str, Any], outlines: dict) -> Iterator[Problem]:

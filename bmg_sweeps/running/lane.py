@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import time
 import traceback
@@ -35,6 +36,8 @@ class Lane:
     drops_misfit: bool = False  # Whether a checkpoint that does not fit may be lost.
     trainer: contract.Trainer | None = None  # Both are there once it is bound.
     config: Any = None  # Arrays in the leaves.
+    noted: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # By trainer.
+    misfit: str | None = None  # In what that is not what its record has.
     source: contract.LiveSource | None = None  # Where its trainer has a live one.
     has_spoiled_source: bool = False  # It refused what it was to go on from.
     rows: store.Rows = dataclasses.field(default_factory=dict)
@@ -42,6 +45,7 @@ class Lane:
     training_seconds: float = 0.0
     reached: dict[str, float] = dataclasses.field(default_factory=dict)
     problem: str | None = None  # Why its numbers are lost.
+    has_begun: bool = False  # What its record will hold next is made by this attempt.
     is_closed: bool = False  # Committed for the last time.
     is_taken_over: bool = False  # By another process.
     is_interrupted: bool = False  # By storage, which lets nothing be committed.
@@ -72,9 +76,10 @@ class Lane:
         self.provenance |= machine.provenance(
             compiled.width, compiled.num_bytes, compile_seconds, self.attempt.number
         )
-        self.provenance |= self.trainer.provenance(self.config)
+        self.provenance |= self.noted
         self.provenance["numerics"] = numerics.noted()
         found = self._checkpoint(compiled.state)
+        self.has_begun = True
         if found is not None:
             state = found
             self.training_seconds = self.record.progress["hours"] * 3600
@@ -112,14 +117,7 @@ class Lane:
         except store.Damaged as error:
             self.provenance["restarted"] = f"damaged: {error}"
             return None
-        problem = numerics.difference(self.record.provenance.numerics)
-        if state is None:
-            made_by = self.record.provenance
-            kept = f", kept as .code/{made_by.code}.zip" if made_by.code else ""
-            problem = (
-                f"the checkpoint does not fit this code, but that of revision "
-                f"{made_by.revision}{kept}"
-            )
+        problem = self._problem_of(state)
         if problem is not None:
             if not self.drops_misfit:
                 raise Misfit(f"{problem}; --retry begins anew, and loses what there is")
@@ -132,6 +130,21 @@ class Lane:
         self.rows = tables.pop("rows")
         self.evaluations = {name: table for name, table in tables.items() if table}
         return state
+
+    def _problem_of(self, state: Any | None) -> str | None:
+        """Says why the last commit cannot be gone on from, if so.
+
+        Args:
+            state: of that commit; None where its arrays do not fit.
+        """
+        made_by = self.record.provenance
+        if state is not None:
+            return numerics.difference(made_by.numerics) or self.misfit
+        kept = f", kept as .code/{made_by.code}.zip" if made_by.code else ""
+        return (
+            f"the checkpoint does not fit this code, but that of revision "
+            f"{made_by.revision}{kept}"
+        )
 
     def _restored(self, state: Any, saved: list[np.ndarray]) -> Any | None:
         """Restores the live source; None where there is none that saved arrays."""
@@ -245,19 +258,37 @@ class Lane:
 
     def leave_pack(self, error: Exception) -> None:
         """Commits that the point shall go on alone, because its pack raised."""
-        self.provenance["left_pack"] = errors.described(error)
-        self._close(None)
+        self._close(None, left_pack=errors.described(error))
 
-    def _close(self, failure: manifests.Failure | None) -> None:
+    def _close(self, failure: manifests.Failure | None, **noted: str) -> None:
+        """Lets go of the point, whatever stands in the way of a commit."""
         self.is_closed = True
         try:
-            self.attempt.commit(
-                provenance=self.provenance, failure=failure, release=True
-            )
+            self._commit_last(failure, self._made_by() | noted)
         except attempts.Stale:
             self.is_taken_over = True
         except files.StorageError:
             self.interrupt()
+        finally:
+            self.attempt.end()
+
+    def _made_by(self) -> dict[str, Any]:
+        """Says by what the state and rows are made that its record holds."""
+        if self.has_begun or not self.record.progress or self.record.begins_anew:
+            return self.provenance
+        return self.record.provenance.as_dict()
+
+    def _commit_last(
+        self, failure: manifests.Failure | None, provenance: Mapping[str, Any]
+    ) -> None:
+        """Commits how the point ended; that alone, where the rest cannot be written."""
+        commit = functools.partial(self.attempt.commit, failure=failure, release=True)
+        try:
+            commit(provenance=provenance)
+        except (attempts.Stale, files.StorageError):
+            raise
+        except Exception:
+            commit()
 
     def _seconds(self) -> float:
         return round(self.training_seconds, 3)
@@ -273,8 +304,11 @@ def _append(table: store.Rows, row: Mapping[str, np.generic], seconds: float) ->
 
 
 def _number(value: np.generic) -> int | float | None:
-    """Writes a float32 with as few digits as tell it apart; None where not finite."""
-    if np.issubdtype(value.dtype, np.integer):
+    """Writes a float32 with as few digits as tell it apart; None where not finite.
+
+    A truth value is 1 or 0.
+    """
+    if value.dtype == bool or np.issubdtype(value.dtype, np.integer):
         return int(value)
     return float(str(value)) if np.isfinite(value) else None
 

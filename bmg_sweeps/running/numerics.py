@@ -10,7 +10,10 @@ from collections.abc import Mapping
 
 import jax
 
-# Options of JAX, as trainers are written for. A trainer may set them on import.
+from bmg_sweeps import errors
+
+# Options of JAX, as trainers are written for. None sets them on import: that happens
+# once in a process, and trials of other trainers may come before and after.
 _FIXED = {
     "jax_enable_x64": False,
     "jax_numpy_dtype_promotion": "standard",
@@ -31,6 +34,24 @@ def fix() -> None:
     """Sets options of JAX, before a trainer is imported."""
     for option, value in _FIXED.items():
         jax.config.update(option, value)
+
+
+def check_fixed(trainer: str) -> None:
+    """Refuses a trainer that has set one of the options itself.
+
+    Args:
+        trainer: that was imported last, after `fix`.
+
+    Raises:
+        UserError: an option is not as `fix` has set it.
+    """
+    for option, value in _FIXED.items():
+        now = jax.config.values[option]
+        if now != value:
+            raise errors.UserError(
+                f"trainer {trainer}: its import sets {option} = {now!r}; expected "
+                f"{value!r}, as all trainers of a process share it"
+            )
 
 
 def noted() -> dict[str, str]:

@@ -203,9 +203,12 @@ def _num_bytes(program: Any) -> int:
 
 
 def flatten(state: Any) -> list[np.ndarray]:
-    """Turns a state into arrays that a file can hold; keys become their data."""
+    """Turns a state into arrays that a file can hold; keys become their data.
+
+    What NumPy has no type for, such as bfloat16, becomes integers of the same bits.
+    """
     return [
-        np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        _of_numpy(np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf))
         for leaf in jax.tree.leaves(state)
     ]
 
@@ -229,11 +232,20 @@ def unflatten(arrays: list[np.ndarray], shapes: Any) -> Any | None:
             data = jax.eval_shape(jax.random.key_data, leaf)
             if (array.shape, array.dtype) != (data.shape, data.dtype):
                 return None
-            array = jax.random.wrap_key_data(jnp.asarray(array))
+            kind = jax.random.key_impl(jnp.empty(leaf.shape, leaf.dtype))
+            array = jax.random.wrap_key_data(jnp.asarray(array), impl=kind)
+        elif _of_numpy(array).dtype == _of_numpy(np.empty((), leaf.dtype)).dtype:
+            array = array.view(leaf.dtype)
         if array.shape != leaf.shape or array.dtype != leaf.dtype:
             return None
         state.append(jnp.asarray(array))
     return jax.tree.unflatten(tree, state)
+
+
+def _of_numpy(array: np.ndarray) -> np.ndarray:
+    """Views as integers what a file would hold as bytes without a type."""
+    is_foreign = array.dtype.kind == "V"
+    return array.view(f"u{array.dtype.itemsize}") if is_foreign else array
 
 
 def _is_key(leaf: Any) -> bool:

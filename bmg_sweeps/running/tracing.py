@@ -40,6 +40,7 @@ class Outline:
     evaluations: tuple[str, ...]  # Columns of one split, without its name.
     counts: Counts | None  # None where they depend on the training.
     memory_bytes: int  # That one point needs, as `memory.estimate` says.
+    integers: tuple[Any, ...] = ()  # The type of each axis's amount.
     is_live: bool = False  # Whether the source is a world of a point's own.
 
     def columns(self, split: str) -> list[str]:
@@ -76,7 +77,7 @@ def outline(trainer: contract.Trainer, config: Any) -> Outline:
         lambda config, state, source: trainer.train(config, state, source),
         return_shape=True,
     )(config, state, source.to_train)
-    rows = _rows(trainer, state, result, axes[0])
+    rows = _rows(trainer, state, result, next(iter(axes)))
     first = len(jax.tree.leaves(config))
     donated = range(first, first + len(jax.tree.leaves(state)))
     if is_live:
@@ -85,11 +86,12 @@ def outline(trainer: contract.Trainer, config: Any) -> Outline:
     if trainer.evaluate is not None:
         evaluations = _evaluations(trainer, config, state, source.to_train)
     return Outline(
-        axes,
+        tuple(axes),
         rows,
         evaluations,
         counts=_counts(trainer, config, source, program, result),
         memory_bytes=memory.estimate(program, donated),
+        integers=tuple(axes.values()),
         is_live=is_live,
     )
 
@@ -134,8 +136,8 @@ def _check_config(trainer: contract.Trainer, config: Any) -> None:
     _expect(is_pytree, trainer, "Config is no pytree", registered)
 
 
-def _axes(trainer: contract.Trainer, config: Any, state: Any) -> tuple[str, ...]:
-    """Names the axes of progress."""
+def _axes(trainer: contract.Trainer, config: Any, state: Any) -> dict[str, Any]:
+    """Names the axes of progress, each with the type of its integers."""
     axes = jax.eval_shape(
         lambda config, state: trainer.progress(config, state), config, state
     )
@@ -145,7 +147,7 @@ def _axes(trainer: contract.Trainer, config: Any, state: Any) -> tuple[str, ...]
         is_count = amount.shape == () and jnp.issubdtype(amount.dtype, jnp.integer)
         problem = f"progress returns {name} as {_form(amount)}"
         _expect(is_count, trainer, problem, "an integer []")
-    return tuple(axes)
+    return {name: amount.dtype for name, amount in axes.items()}
 
 
 def _rows(trainer, state, result, axis: str) -> tuple[str, ...]:
@@ -162,6 +164,7 @@ def _rows(trainer, state, result, axis: str) -> tuple[str, ...]:
         is_column = len(column.shape) == 1 and column.shape == rows[axis].shape
         problem = f"train returns the column {name} as {_form(column)}"
         _expect(is_column, trainer, problem, f"an array [R], as {_form(rows[axis])}")
+        _expect(_are_numbers(column), trainer, problem, "numbers")
     return tuple(rows)
 
 
@@ -205,7 +208,8 @@ def _evaluations(trainer, config, state, source) -> tuple[str, ...]:
         _expect(is_table, trainer, f"evaluate returns {_form(numbers)}", "{name: []}")
         for name, number in numbers.items():
             problem = f"evaluate returns {name} as {_form(number)}"
-            _expect(number.shape == (), trainer, problem, "a number []")
+            is_number = number.shape == () and _are_numbers(number)
+            _expect(is_number, trainer, problem, "a number []")
         names = tuple(numbers)
     return names
 
@@ -265,6 +269,12 @@ def _counts_only(jaxpr: Any) -> bool:
 def _expect(holds: bool, trainer: contract.Trainer, problem: str, what: str) -> None:
     if not holds:
         raise errors.UserError(f"trainer {trainer.name}: {problem}; expected {what}")
+
+
+def _are_numbers(array: Any) -> bool:
+    """Whether a table can hold them; truth values become 1 and 0."""
+    kinds = (jnp.integer, jnp.floating, jnp.bool_)
+    return any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
 
 
 def _form(value: Any) -> str:

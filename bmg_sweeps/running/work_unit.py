@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 from bmg_sweeps.records import attempts, files, leases, store
-from bmg_sweeps.running import binding, numerics, pack, programs
+from bmg_sweeps.running import binding, noted, numerics, pack, programs
 from bmg_sweeps.running.lane import Lane, Misfit
 from bmg_sweeps.tasks import data_sets
 from bmg_sweeps.trainer import contract
@@ -190,6 +190,8 @@ def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
     for lane in lanes:
         with lane.catching():
             lane.trainer, config = _bound(lane.storage, lane.record)
+            lane.noted = noted.by_trainer(lane.trainer, config)
+            lane.misfit = noted.difference(lane.trainer, config, lane.record.provenance)
             lane.config = pack.as_arrays(config)
     lanes = [lane for lane in lanes if not lane.is_closed]
     if not lanes:

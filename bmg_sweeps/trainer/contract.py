@@ -35,7 +35,8 @@ class Module(Protocol):
       called each time the first axis passes a multiple of `config.evaluation_interval`,
       and a chunk passes one multiple at most;
     - `provenance(config)`, which returns what the numbers depend on beside the config,
-      such as a data set's checksum, and raises ValueError where that is missing.
+      such as a data set's checksum, and raises ValueError where that is missing. It
+      gets plain values, and returns JSON by names that records do not use themselves.
     """
 
     Config: type  # A frozen dataclass without defaults; see `config`.

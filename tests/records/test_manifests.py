@@ -64,6 +64,24 @@ def test_a_field_of_a_wrong_type_is_named_in_one_line(storage, fields, said):
     assert damage.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"progress": {"env_steps": -1}}, r"progress\[...\]: expected `int` >= 0"),
+        ({"provenance": {"revision": 3}}, "provenance.revision: expected `str"),
+        ({"provenance": {"threads": {1}}}, "provenance.threads: expected `int"),
+    ],
+)
+def test_what_would_not_be_read_is_not_written(storage, changes, said):
+    """Else the last commit would be lost with it, and its point begin anew."""
+    attempt = attempts.begin(storage, store.read(storage, *KEY))
+    attempt.commit(progress={"env_steps": 10}, rows={"env_steps": [10]})
+    before = store.read(storage, *KEY)
+    with pytest.raises(ValueError, match=f"^{said}"):
+        attempt.commit(rows={"env_steps": [10, 20]}, **changes)
+    assert store.read(storage, *KEY) == before
+
+
 def test_what_a_trainer_noted_survives_another_attempt(storage):
     """Also under a name that the code uses itself, and what newer code noted."""
     noted = {

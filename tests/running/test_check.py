@@ -6,12 +6,17 @@ Each case is a toy trainer with one thing wrong, and the one line that names it.
 import pytest
 import toy_variants
 
-from bmg_sweeps.running import binding, check, tracing
+from bmg_sweeps.running import binding, check, numerics, tracing
 
 pytestmark = pytest.mark.usefixtures("toy")
 
 ROWS = "jax.tree.map(lambda column: column[jnp.array([4, 9, 9])], rows)"
 RETURN = f"return state, {ROWS}"
+LUCKY = (
+    RETURN,
+    "return state._replace(env_steps=state.env_steps + (state.walk[0] > 0).astype(int))"
+    f", {ROWS}",
+)
 PROGRESS = '{"env_steps": state.env_steps}'
 EVALUATION = '{"reward": sign * jnp.sum(state.walk)}'
 BROKEN = {
@@ -52,6 +57,10 @@ BROKEN = {
         "train returns the column more as float32[2]; expected an array [R], as int32[3"
         "]",
     ),
+    "rows of what no table holds": (
+        (RETURN, f'{RETURN} | {{"turn": 1j * rows["reward"][:3]}}'),
+        "train returns the column turn as complex64[3]; expected numbers",
+    ),
     "no rows": (
         (RETURN, "return {}"),
         "train returns dict; expected (state, rows)",
@@ -73,6 +82,10 @@ EVALUATED = {
     "evaluations that are no table": (
         (EVALUATION, "sign * jnp.sum(state.walk)"),
         "evaluate returns float32[]; expected {name: []}",
+    ),
+    "evaluations of what no table holds": (
+        (EVALUATION, '{"key": state.key}'),
+        "evaluate returns key as key<fry>[]; expected a number []",
     ),
     "evaluations that are no numbers": (
         (EVALUATION, '{"walk": state.walk}'),
@@ -143,6 +156,30 @@ def test_an_error_in_a_trainer_names_its_line(tmp_path, change, said):
     assert said_of_it == said
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("jax_enable_x64", True, False),
+        ("jax_default_prng_impl", "rbg", "threefry2x32"),
+    ],
+)
+def test_an_option_that_all_trainers_share_is_set_by_none(
+    tmp_path, option, value, expected
+):
+    """It would hold for the first trial of a process, and not for the second."""
+    sets = ("import jax\n", f"import jax\njax.config.update({option!r}, {value!r})\n")
+    try:
+        with toy_variants.importable(tmp_path, "toy_setting", sets) as name:
+            problem = check.answer(request(name))["problem"]
+    finally:
+        numerics.fix()
+    assert problem == (
+        0,
+        f"trainer toy_setting: its import sets {option} = {value!r}; expected "
+        f"{expected!r}, as all trainers of a process share it",
+    )
+
+
 def test_an_evaluation_needs_its_interval(tmp_path):
     changed = (
         "    evaluation_interval: Annotated[int, Ge(1)]  # Environment steps.\n",
@@ -189,12 +226,7 @@ def test_an_interval_shorter_than_a_chunk_is_refused(interval):
 
 def test_a_chunk_whose_length_depends_on_the_training_is_not_computed(tmp_path):
     """Then only training can say, and does."""
-    lucky = (
-        "state._replace(env_steps=state.env_steps + (state.walk[0] > 0).astype(int))"
-    )
-    with toy_variants.importable(
-        tmp_path, "toy_lucky", (RETURN, f"return {lucky}, {ROWS}")
-    ) as name:
+    with toy_variants.importable(tmp_path, "toy_lucky", LUCKY) as name:
         assert counts(name) is None
     assert counts("toy_trainer") == (10, 5)
 
@@ -232,6 +264,30 @@ def test_a_stop_rule_without_a_row_is_refused(stop, problem):
     """Else the point would train to its end and have nothing to show."""
     found = check.answer(request("toy_trainer", stop=stop))["problem"]
     assert found == (problem and (0, problem))
+
+
+@pytest.mark.parametrize("stop", [2**31 - 8, 2**31 - 7, 3e9])
+def test_a_stop_rule_beyond_what_an_axis_counts_is_refused(stop):
+    """Else the counter wraps round, and the point trains for ever or is lost."""
+    found = check.answer(request("toy_trainer", stop={"env_steps": stop}))["problem"]
+    most = 2**31 - 8  # In whole chunks of ten.
+    assert found == (
+        (
+            0,
+            f"stop: env_steps={int(stop):_}: expected at most env_steps={most:_}, as "
+            "far as its int32 counts",
+        )
+        if stop > most
+        else None
+    )
+
+
+def test_an_axis_that_depends_on_the_training_has_its_bound_too(tmp_path):
+    """Its chunks are not known, and its integers are."""
+    with toy_variants.importable(tmp_path, "toy_lucky", LUCKY) as name:
+        asked = [request(name, stop={"env_steps": 2**31 - 1 + n}) for n in (0, 1)]
+        problems = [check.answer(one)["problem"] for one in asked]
+    assert [problem is None for problem in problems] == [True, False]
 
 
 def counts(name):

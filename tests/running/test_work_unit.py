@@ -6,12 +6,14 @@ import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from toy_points import STOP, assert_same, declare, outcome, run, stop_after
+import toy_variants
+from toy_points import STOP, assert_same, declare, outcome, run, run_all, stop_after
 
-from bmg_sweeps.records import attempts, files, leases, manifests, store
-from bmg_sweeps.running import lane, pack, programs, work_unit
+from bmg_sweeps.records import attempts, encoding, files, leases, manifests, store
+from bmg_sweeps.running import check, lane, pack, programs, work_unit
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -342,6 +344,7 @@ def test_a_record_goes_on_under_the_flags_that_it_began_with(
         assert record.progress["env_steps"] == 20
         monkeypatch.setenv("XLA_FLAGS", before)
         assert run(storage, "a", retry=True) == "done"
+        assert store.read(storage, "toy_trainer", "a").provenance.restarted is None
 
 
 def test_the_shell_does_not_decide_the_precision(storage):
@@ -432,9 +435,62 @@ def test_a_stop_rule_holds_on_each_of_its_axes(storage):
     assert progress["hours"] >= 0.2 / 3600
 
 
-def test_typed_keys_survive_a_checkpoint(storage):
-    """A key is stored as its data and comes back as a key."""
-    state = {"key": jax.random.key(7), "x": np.float32([1, 2])}
-    shapes = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, state))
-    back = programs.unflatten(programs.flatten(state), shapes)
-    assert jax.random.normal(back["key"]) == jax.random.normal(state["key"])
+@pytest.mark.parametrize("kind", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_typed_keys_survive_a_checkpoint(kind, shape):
+    """A key is stored as its data and comes back as a key of its kind."""
+    key = jax.random.split(jax.random.key(7, impl=kind), shape)
+    state = {"key": key, "x": np.float32([1, 2])}
+    back = saved_and_read(state)
+    assert back["key"].dtype == key.dtype
+    np.testing.assert_array_equal(
+        jax.random.key_data(back["key"]), jax.random.key_data(key)
+    )
+
+
+TYPES = ["bfloat16", "float8_e4m3fn", "int4", "float16", "bool", "uint8", "int32"]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_every_type_survives_a_checkpoint(name, shape):
+    """Those that NumPy does not have itself, too."""
+    leaf = jnp.ones(shape, name) * 3
+    back = saved_and_read({"leaf": leaf})["leaf"]
+    assert (back.dtype, back.shape) == (leaf.dtype, shape)
+    assert bool(jnp.all(back == leaf))
+
+
+def test_a_checkpoint_of_untyped_bytes_is_read():
+    """Older code wrote bfloat16 so."""
+    leaf = jnp.ones(3, "bfloat16")
+    arrays = encoding.unpack_arrays(encoding.pack_arrays([np.asarray(leaf)]))
+    assert arrays[0].dtype == "V2"
+    assert bool(jnp.all(programs.unflatten(arrays, leaf) == leaf))
+
+
+def test_a_checkpoint_of_another_type_does_not_fit():
+    """Whatever its bits are, float16 is not bfloat16."""
+    shapes = jax.eval_shape(lambda: jnp.zeros(3, "bfloat16"))
+    assert programs.unflatten([np.zeros(3, "float16")], shapes) is None
+    assert programs.unflatten([np.zeros(3, "float32")], shapes) is None
+
+
+def saved_and_read(state):
+    """A state that went through the bytes of a file."""
+    shapes = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, state))
+    data = encoding.pack_arrays(programs.flatten(state))
+    return programs.unflatten(encoding.unpack_arrays(data), shapes)
+
+
+def test_truth_values_are_written_as_numbers(storage, tmp_path):
+    """1 and 0, in rows as in evaluations."""
+    change = ('"reward": jnp.sum(state.walk)}', '"is_odd": env_steps % 2 == 1}')
+    with toy_variants.importable(tmp_path, "toy_odd", change) as name:
+        request = {"points": [(name, toy_variants.gin_text(name))], "stops": [{}]}
+        answer = check.answer(request | {"examples": [0], "sweeps": []})
+        assert answer["problem"] is None
+        declare(storage, "a", name)
+        assert run_all(storage, {"a": {"env_steps": 20}}, name) == {"a": "done"}
+    rows = store.rows(storage, store.read(storage, "toy_odd", "a"))
+    assert (rows["env_steps"], rows["is_odd"]) == ([5, 10, 15, 20], [1, 0, 1, 0])
