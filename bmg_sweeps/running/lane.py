@@ -45,7 +45,7 @@ class Lane:
     training_seconds: float = 0.0
     reached: dict[str, float] = dataclasses.field(default_factory=dict)
     problem: str | None = None  # Why its numbers are lost.
-    has_begun: bool = False  # What its record will hold next is made by this attempt.
+    has_begun: bool = False  # What its record holds is this attempt's to go on from.
     is_closed: bool = False  # Committed for the last time.
     is_taken_over: bool = False  # By another process.
     is_interrupted: bool = False  # By storage, which lets nothing be committed.
@@ -79,8 +79,8 @@ class Lane:
         self.provenance |= self.noted
         self.provenance["numerics"] = numerics.noted()
         found = self._checkpoint(compiled.state)
-        self.has_begun = True
         if found is not None:
+            self.has_begun = True
             state = found
             self.training_seconds = self.record.progress["hours"] * 3600
             self._join_provenance()
@@ -92,7 +92,7 @@ class Lane:
             raise ValueError(
                 f"stop rule {unknown[0]}: expected one of the axes {', '.join(axes)}"
             )
-        self.attempt.commit(provenance=self.provenance)
+        self.attempt.commit(provenance=self._made_by())
         self.provenance["began"] = round(time.time(), 3)
         return state
 
@@ -193,7 +193,7 @@ class Lane:
                 release=is_over,
                 **self.evaluations,
             )
-            self.is_closed = is_over
+            self.has_begun, self.is_closed = True, is_over
         self.reached = progress
 
     def _saved(self) -> list[np.ndarray]:

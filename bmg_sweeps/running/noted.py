@@ -14,6 +14,8 @@ from bmg_sweeps.core import convolutions
 from bmg_sweeps.records import attempts, manifests
 from bmg_sweeps.trainer import contract
 
+_JSON = "text, finite numbers, True, False and None, in lists and mappings by text"
+
 
 def by_trainer(trainer: contract.Trainer, config: Any) -> dict[str, Any]:
     """Asks a trainer what a point's numbers depend on beside the config.
@@ -30,21 +32,15 @@ def by_trainer(trainer: contract.Trainer, config: Any) -> dict[str, Any]:
         Exception: whatever the trainer's `provenance` raises.
     """
     noted = trainer.provenance(config)
-    problem = None if isinstance(noted, Mapping) else type(noted).__name__
-    expected = "{name: value}"
-    for name, value in () if problem else noted.items():
+    if not isinstance(noted, Mapping):
+        raise _refusal(trainer, type(noted).__name__, "{name: value}")
+    for name, value in noted.items():
         if name in manifests.NOTED:
-            problem, expected = f"the name {name}", "another, as records use it"
-        elif not _is_json({name: value}):
-            problem = f"{errors.shown(name)}: {errors.shown(value)}"
-            expected = (
-                "text, finite numbers, True, False and None, in lists and mappings "
-                "by text"
+            raise _refusal(trainer, f"the name {name}", "another, as records use it")
+        if not _is_json({name: value}):
+            raise _refusal(
+                trainer, f"{errors.shown(name)}: {errors.shown(value)}", _JSON
             )
-    if problem:
-        raise errors.UserError(
-            f"trainer {trainer.name}: provenance returns {problem}; expected {expected}"
-        )
     return dict(noted)
 
 
@@ -74,6 +70,12 @@ def difference(
                 f"as it was trained so far"
             )
     return None
+
+
+def _refusal(trainer: contract.Trainer, what: str, expected: str) -> errors.UserError:
+    return errors.UserError(
+        f"trainer {trainer.name}: provenance returns {what}; expected {expected}"
+    )
 
 
 def _is_json(value: Any) -> bool:

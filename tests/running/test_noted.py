@@ -116,6 +116,29 @@ def test_a_retry_under_other_data_begins_anew(storage, tmp_path):
     assert noted.restarted.startswith("data_set='cd': expected 'ab'")
 
 
+def test_a_kill_before_the_first_commit_anew_mixes_no_data(
+    storage, tmp_path, monkeypatch
+):
+    """Until then the record holds what the old data made, and says so."""
+    old, new = '{"data_set": "ab"}', '{"data_set": "cd"}'
+    assert go_on(storage, tmp_path, old, new) == "failed"
+    asked = iter([False])
+
+    def die():
+        if next(asked, None) is None:
+            raise KeyboardInterrupt
+        return False
+
+    with noting(tmp_path, new), pytest.raises(KeyboardInterrupt):
+        train(storage, retry=True, should_stop=die)
+    record = read(storage, "a", NAME)
+    assert record.progress["env_steps"] == 10
+    assert record.provenance.extra == {"data_set": "ab"}
+    monkeypatch.setattr(leases, "has_ended", lambda lease: True)
+    with noting(tmp_path, new):
+        assert train(storage) == "failed"
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
