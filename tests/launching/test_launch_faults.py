@@ -23,7 +23,7 @@ import toy_checkout
 
 from bmg_sweeps.records import files, store
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(2_400)]
 
 POINTS = "product(rate=(0.1, 0.2), width=(3, 4), seed=range(2))"
 ENV_STEPS = 500_000  # Training that outlasts five faults.
@@ -50,7 +50,7 @@ def records(folder, storage):
 @pytest.fixture(scope="module")
 def undisturbed(checkout):
     """The records of a launch in peace."""
-    status, output = toy_checkout.run(checkout, *launch("calm"))
+    status, output = toy_checkout.run(checkout, *launch("calm"), timeout=1_200)
     assert status == 0, output
     return records(checkout, "calm")
 
