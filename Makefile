@@ -17,9 +17,10 @@ demo: .venv/installed
 	@echo "  python -m bmg_sweeps best figure_2"
 	@echo "  python -m bmg_sweeps launch figure_2 --scale lite    # hours on a laptop"
 
-# Two processes, each with whole files of tests, whose tests share what is costly.
+# Three processes for two cores, as launches wait, each with whole files of tests,
+# whose tests share what is costly.
 test: .venv/installed_dev lint
-	$(BIN)/python -m pytest -m "not slow and not faults" -n 2 --dist loadfile \
+	$(BIN)/python -m pytest -m "not slow and not faults" -n 3 --dist loadfile \
 		--no-loadscope-reorder
 
 test-slow: .venv/installed_dev
