@@ -136,7 +136,7 @@ def _set_variables(resources: Resources) -> None:
 
 def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:
     """Counts the trials that can run at once; refuses what could not run at all."""
-    nodes = [node for node in ray.nodes() if node["Alive"]]
+    nodes = [*alive(ray).values()]
     if not resources.autoscaling:
         _check_resources(nodes, resources)
     if resources.address or not storage.is_local:
@@ -251,9 +251,9 @@ def _count_slots(nodes: list[Mapping[str, Any]], resources: Resources) -> int:
     return slots
 
 
-def alive(ray: Any) -> set[str]:
-    """Names the nodes of a cluster that answer."""
-    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+def alive(ray: Any) -> dict[str, Mapping[str, Any]]:
+    """Lists the nodes of a cluster that answer, by their ids."""
+    return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
 
 
 def _check_nodes(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:

@@ -242,7 +242,7 @@ def _run_trials(
         dealer = _dealer(launch, points, slots)
         nodes = cluster.alive(ray)
         results = _fit(ray.tune, dealer, constants, launch, slots)
-        has_lost_nodes = not nodes <= cluster.alive(ray)
+        has_lost_nodes = not nodes.keys() <= cluster.alive(ray).keys()
         is_raised = ray.exceptions.RayTaskError
     open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
     lost = []

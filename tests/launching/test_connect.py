@@ -19,7 +19,7 @@ class Reference:
 def asked(monkeypatch):
     """What Ray was asked for; none is started."""
     asked = []
-    node = {"Alive": True, "Resources": {"CPU": 2.0}}
+    node = {"NodeID": "0", "Alive": True, "Resources": {"CPU": 2.0}}
     monkeypatch.setattr(ray, "init", lambda **words: asked.append(words))
     monkeypatch.setattr(ray, "nodes", lambda: [node])
     return asked
