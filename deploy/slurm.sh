@@ -4,8 +4,9 @@
 #   sbatch deploy/slurm.sh figure_2 --scale paper --storage /shared/runs
 #
 # Submit it from the checkout, which, like the storage, all nodes must see. What
-# follows the script's name goes to `python -m bmg_sweeps launch`; what precedes it, to
-# Slurm: `sbatch --nodes=8 --gpus-per-node=4 deploy/slurm.sh … --gpus 0.25`.
+# follows the script's name goes to `python -m bmg_sweeps launch`, or to `rerun` if that
+# is the first word; what precedes it, to Slurm:
+# `sbatch --nodes=8 --gpus-per-node=4 deploy/slurm.sh … --gpus 0.25`.
 #
 # Five minutes before the time limit Slurm sends SIGTERM; the launch then has its points
 # commit, and the job queues again, until nothing is missing. `scancel` ends it for good.
@@ -105,7 +106,9 @@ launch() {
     steps+=($!)
     attend python -c "$await_nodes" "$address" "${#hosts[@]}" || return
   fi
-  attend python -m bmg_sweeps launch "$@" --address "$address"
+  local command=launch
+  [[ "${1:-}" != rerun ]] || { command=rerun; shift; }
+  attend python -m bmg_sweeps "$command" "$@" --address "$address"
 }
 
 launch "$@"
@@ -123,7 +126,13 @@ wait
 job=$(scontrol --oneliner show job "$SLURM_JOB_ID")
 if ((signals && status)) && [[ "$job" == *JobState=RUNNING* ]]; then
   echo "not done: queued again"
-  # Where requeuing is not allowed, a new job is.
-  scontrol requeue "$SLURM_JOB_ID" || sbatch "$PWD/deploy/slurm.sh" "$@"
+  # Where requeuing is not allowed, a new job is, which asks for the same.
+  options=(--nodes="${#hosts[@]}" --cpus-per-task="$CPUS")
+  [[ ! "$job" =~ TimeLimit=([^ ]+) ]] || options+=(--time="${BASH_REMATCH[1]}")
+  [[ -z "${SLURM_GPUS_PER_NODE:-}" ]] || options+=(--gpus-per-node="$SLURM_GPUS_PER_NODE")
+  [[ -z "${SLURM_JOB_PARTITION:-}" ]] || options+=(--partition="$SLURM_JOB_PARTITION")
+  [[ -z "${SLURM_JOB_ACCOUNT:-}" ]] || options+=(--account="$SLURM_JOB_ACCOUNT")
+  scontrol requeue "$SLURM_JOB_ID" \
+    || sbatch "${options[@]}" "$PWD/deploy/slurm.sh" "$@"
 fi
 exit "$status"

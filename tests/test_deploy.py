@@ -83,6 +83,17 @@ def test_the_readme_names_every_file():
     assert "deploy/Dockerfile" in text
 
 
+def test_what_is_secret_is_in_no_commit_and_no_image():
+    """The page says so; and its own command reads a file outside of the checkout."""
+    assert "*.env" in (ROOT / ".gitignore").read_text().splitlines()
+    left_out = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    assert "**/*.env" in left_out
+    asked = re.search(
+        r'--from-env-file="?(\S+?)"?\n', (DEPLOY / "README.md").read_text()
+    )
+    assert asked[1].startswith("$HOME/")
+
+
 # AWS.
 
 
@@ -274,7 +285,7 @@ if name == "python" and "ray.nodes" in arguments[1]:
         time.sleep(0.01)
     if os.environ["NODES"] == "fail":
         sys.exit(1)
-if name == "python" and arguments[:3] == ["-m", "bmg_sweeps", "launch"]:
+if name == "python" and arguments[:2] == ["-m", "bmg_sweeps"]:
     if os.environ["LAUNCH"] == "waits":
         until_terminated(1)
 note(name, *arguments)
@@ -289,7 +300,7 @@ if name == "getent":
 if name == "scontrol" and "hostnames" in arguments:
     print("n1", "n2", sep="\\n")
 if name == "scontrol" and "job" in arguments:
-    print(f"JobId=7 JobState={os.environ['STATE']} Reason=None")
+    print(f"JobId=7 JobState={os.environ['STATE']} TimeLimit=1-02:00:00 Reason=None")
 if name == "scontrol" and "requeue" in arguments:
     sys.exit(int(os.environ["REQUEUE"]))
 if name == "python" and "secrets" in arguments[1]:
@@ -507,14 +518,23 @@ def test_a_canceled_job_is_not_queued_again(submit):
 
 
 def test_where_jobs_may_not_be_requeued_a_new_one_is_submitted(submit):
-    """With the same arguments."""
-    job = submit("figure_2", "--storage", "my runs", LAUNCH="waits", REQUEUE="1")
-    job.await_note(*LAUNCH)
+    """With the same arguments, and the same nodes, GPUs and time."""
+    words = ["rerun", "figure_2", "--storage", "my runs"]
+    asked = {"SLURM_GPUS_PER_NODE": "4", "SLURM_JOB_PARTITION": "long"}
+    job = submit(*words, LAUNCH="waits", REQUEUE="1", **asked)
+    job.await_note(*LAUNCH[:-1], "rerun", "figure_2")
     job.process.send_signal(signal.SIGTERM)
     job.end()
     (again,) = job.notes("sbatch")
-    assert pathlib.Path(again[1]).parts[-2:] == ("deploy", "slurm.sh")
-    assert again[2:] == ["figure_2", "--storage", "my runs"]
+    script = next(i for i, word in enumerate(again) if word.endswith("deploy/slurm.sh"))
+    assert set(again[1:script]) == {
+        "--nodes=2",
+        "--cpus-per-task=3",
+        "--gpus-per-node=4",
+        "--partition=long",
+        "--time=1-02:00:00",
+    }
+    assert again[script + 1 :] == words
 
 
 TINY = """
@@ -527,7 +547,7 @@ POINTS = product(
 SWEEP = Sweep(
     title="Tiny",
     trainer="two_colors_actor_critic",
-    scales={"smoke": Scale(POINTS, stop={"env_steps": 1e12})},
+    scales={"smoke": Scale(POINTS, stop={"env_steps": 2e9})},
     select=Select(metric="total_reward", mode="max", budgets={"env_steps": 1}),
     methods={"all": Method({}, tuned={"entropy_weight": "entropy_weight"})},
 )
