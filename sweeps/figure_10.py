@@ -41,7 +41,10 @@ def grid(seeds, rates):
 
 
 def panel(target_steps):
-    """From 3,333 steps after a flip, as in Figure 9, to the end of the cycle."""
+    """From 3,333 steps after a flip to the end of the cycle.
+
+    So does Figure 9. The paper's Figure 10 begins at the flip itself.
+    """
     return Curve(
         title=f"Range of entropy weights, K=1 L={target_steps}",
         metric=RANGE["metric"],

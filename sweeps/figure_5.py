@@ -1,8 +1,9 @@
 """Figure 5: what BMG gains on Atari by its target, its horizon and what it matches.
 
 Claims: of the matching functions, policy and value together are best, the symmetric
-divergence is no better than KL(x̃ ‖ ·), and the values alone are worse. On Ms Pacman
-(`--where game=ms_pacman`) the score rises with L. The left panel is Figure 13.
+divergence is no better than KL(x̃ ‖ ·), and the values alone are worse. That it is even
+worse is what is decided here. On Ms Pacman (`--where game=ms_pacman`) the score rises
+with L, which no claim tests. The left panel is Figure 13.
 """
 
 from bmg_sweeps import atari_scores

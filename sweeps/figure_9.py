@@ -1,7 +1,8 @@
 """Figure 9: the range of the policy's entropy over time, of Figure 2's MG and BMG.
 
 Claim: MG without entropy in its meta-objective shrinks the range until the policy no
-longer adapts; BMG keeps it, with a large enough meta-learning horizon.
+longer adapts; BMG keeps it, with a large enough meta-learning horizon. That its range
+even widens is our own question.
 """
 
 import dataclasses

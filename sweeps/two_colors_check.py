@@ -2,7 +2,9 @@
 
 Claim: MG without entropy in its meta-objective collapses, BMG with a target of one step
 does so too, and one that follows the meta-learned rule to its end degenerates. Of two
-agents with the same horizon T = K + L − 1, the one with the larger K is better.
+agents with the same horizon T = K + L − 1, the one with the larger K is better. That
+MG is better with K = 1 than with K = 8 is our own question; the paper says that longer
+horizons have no clear benefit for MG.
 """
 
 import dataclasses

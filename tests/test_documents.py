@@ -131,6 +131,21 @@ def test_the_table_of_commands_has_all_of_them():
     assert found == [command.name for command in app.COMMANDS]
 
 
+def test_the_reference_has_every_option_and_no_other():
+    """Each in the first column of one of its tables."""
+    text = TEXTS["docs/reference.md"]
+    cells = re.findall(r"^\| (`--.*?) \|", text, re.MULTILINE)
+    written = sorted(re.findall(r"(?<=`)--[a-z-]+", " ".join(cells)))
+    options = {
+        name
+        for command in app.COMMANDS
+        for parameter in command.params
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+    assert written == sorted(options)
+
+
 def test_commands_are_found():
     """In blocks, behind an alias, in a subshell and in a debugger."""
     found = [words.split()[0] for page in PAGES for words in commands(page)]

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         Exit status: 0; 1 where points failed, a launch was stopped or something broke;
-        2 for what the user can mend.
+        2 for what the user can mend; 130 after Ctrl-C.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if completion.VARIABLE in os.environ:

@@ -18,8 +18,9 @@ def _at_10m(
     )
 
 
-# Total reward after 10M environment steps. The authors' later study of the same setting
-# ("reward context"); the paper's own curves are not in its text.
+# Total reward after 10M environment steps, by the authors' later study of this setting;
+# the paper's own curves are not in its text. There the agent and both objects are moved
+# after each object. Meta-learners have the context "reward", fixed weights have none.
 TWO_COLORS_TOTAL_REWARD = Published(
     best=(
         _at_10m("fixed", 1.24e6, 0.09e6),
