@@ -16,6 +16,13 @@ class UserError(ValueError):
     """
 
 
+class MachineError(UserError):
+    """This machine lacks what a point needs; another machine may have it.
+
+    No point has failed for it.
+    """
+
+
 def expected_one_of(name: str, choices: Iterable[str]) -> str:
     """Says which name was probably meant, or else which names there are.
 

@@ -32,3 +32,14 @@ def home() -> pathlib.Path | None:
 def own_temporary() -> pathlib.Path:
     """Returns the user's own folder among the temporary files, which may not exist."""
     return pathlib.Path(tempfile.gettempdir(), f"bmg_sweeps-{os.getuid()}")
+
+
+def is_own(folder: pathlib.Path) -> bool:
+    """Makes a folder if there is none; whether others can change nothing in it.
+
+    Args:
+        folder: where others may make one of this name first, and wait.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = folder.stat()
+    return about.st_uid == os.getuid() and not about.st_mode & 0o022

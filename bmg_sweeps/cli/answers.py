@@ -71,8 +71,8 @@ def find(chosen: choices.Chosen, point_id: str) -> Point:
     found = [p for p in chosen.points if p.id.startswith(point_id)]
     if len(found) != 1:
         raise errors.UserError(
-            f"--point {point_id}: expected the id of one point of {chosen.name}, "
-            f"{len(found)} match"
+            f"--point {point_id}: expected the id of one point of {chosen.name} at "
+            f"scale {chosen.choice.scale}, {len(found)} match"
         )
     return found[0]
 

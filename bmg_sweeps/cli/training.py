@@ -205,6 +205,11 @@ def _launch(
     plan = planning.plan(storage, chosen, training.retry, verify=True)
     pack = _pack(training, plan)
     _say_plan(storage, chosen, training, plan, like)
+    if _loses_hours(chosen, training, pack):
+        answers.say(
+            "Budgets in hours leave out points that train in a pack; --pack 1 trains "
+            "each alone."
+        )
     if not training.dry_run:
         cluster.check_address(training.resources)
         files.check_writable(storage)
@@ -230,8 +235,12 @@ def _launch(
         after = planning.plan(storage, chosen)
         answers.print_problems(after)
         answers.say(follower.finish())
+    missing = after.counts().get("missing", 0)
     if is_stopped:
         answers.say("Stopped; the same command goes on from here.")
+    elif missing:
+        points = formatting.counted(missing, "point")
+        answers.say(f"{points} missing; the same command goes on from here.")
     elif like is None:
         for one in chosen:
             knows = one.sweep.select.axis in one.stop
@@ -325,6 +334,14 @@ def _forecast(storage, plan: planning.Plan, slots: int | None, like) -> str:
     if slots:
         at_once = f"{formatting.counted(slots, 'trial')} at a time"
     return f", about {formatting.duration(seconds)} ({at_once})"
+
+
+def _loses_hours(
+    chosen: list[choices.Chosen], training: options.Training, pack: int | None
+) -> bool:
+    """Whether points may train in packs, and somebody asks what they reach by time."""
+    may_pack = training.resources.gpus > 0 if pack is None else pack != 1
+    return may_pack and any("hours" in one.sweep.select.budgets for one in chosen)
 
 
 def _pack(training: options.Training, plan: planning.Plan) -> int | None:

@@ -6,7 +6,10 @@ above all) are imported where they are used, so that listing, planning and statu
 at once.
 """
 
+import contextlib
+import dataclasses
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -202,21 +205,20 @@ def report_(
     "title", "about", "columns", "rows", "notes"}]}; cells are numbers, texts, or
     objects of several numbers.
     """
-    if fresh and (sweep == "all" or form == "csv"):
-        raise errors.UserError(
-            "--fresh: expected one sweep, and another --format than csv"
-        )
+    for option, is_given in (("--fresh", fresh), ("--backtest", backtest)):
+        if is_given and sweep == "all":
+            raise errors.UserError(f"{option}: expected one sweep, not all")
+        if is_given and form == "csv":
+            raise errors.UserError(
+                f"{option}: expected another --format than csv, which has one table"
+            )
     if sweep == "all":
         if form not in ("text", "html"):
             raise errors.UserError(
                 f"--format {form}: expected html, as all makes a page of each sweep"
             )
-        if backtest is not None:
-            raise errors.UserError("--backtest: expected one sweep, not all")
         _report_all(storage, choice)
         return
-    if backtest is not None and form == "csv":
-        raise errors.UserError("--backtest: expected another form than csv")
     chosen = choices.choose(sweep, choice)
     loaded = results.load(storage, chosen)
     target = _target(storage)
@@ -304,12 +306,14 @@ def _target(storage: files.Storage) -> files.Storage:
     try:
         files.check_writable(storage)
         return storage
-    except files.StorageError:
+    except files.StorageError as error:
         if storage.is_local and not os.path.isdir(storage.root):
             raise  # There is nothing to be read, either.
         here = files.open_storage(".")
-        files.check_writable(here)
-        return here
+        with contextlib.suppress(files.StorageError):
+            files.check_writable(here)
+            return here
+        raise error
 
 
 def _draw(target: files.Storage, loaded: results.Results) -> list[str]:
@@ -373,9 +377,11 @@ def _in_reports(storage: files.Storage, name: str) -> str:
 
 
 def _report_name(chosen: choices.Chosen) -> str:
+    """Names a report's files by sweep and scale, and what else was chosen by a hash."""
     choice = chosen.choice
-    is_part = choice.where or choice.gin or choice.seeds or choice.stop
-    part = "-part" if is_part else ""
+    words = dataclasses.replace(choice, scale=None).arguments()
+    digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:6]
+    part = f"-part-{digest}" if words else ""
     return f"{pathlib.Path(chosen.name).stem}-{choice.scale}{part}"
 
 
@@ -397,7 +403,12 @@ def best(
     budget: tuple[str, float] | None,
     form: str,
 ) -> None:
-    """Print the selected configurations, as gin text or as JSON."""
+    """Print the selected configurations, as gin text or as JSON.
+
+    JSON: a list of {"method", "budget", "metric", "mean", "deviation", "test",
+    "held_out", "trainer", "configuration", "points"}; test and held_out are objects,
+    or null.
+    """
     chosen = choices.choose(sweep, choice)
     selected = answers.selected(storage, chosen, budget).first
     if form == "json":

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -63,7 +64,7 @@ def check(
         check=False,
     )
     if child.returncode != 0:
-        lines = child.stderr.strip().splitlines() or ["no message"]
+        lines = child.stderr.strip().splitlines() or [_ended(child.returncode)]
         raise errors.UserError(f"the points cannot be checked: {lines[-1]}")
     found = json.loads(child.stdout)
     if found["problem"]:
@@ -71,6 +72,13 @@ def check(
         where = "" if i is None else f"point {points[i].id}: "
         raise errors.UserError(where + problem)
     return {points[i].structure: num_bytes for i, num_bytes in found["memory"]}
+
+
+def _ended(returncode: int) -> str:
+    """Says how a process ended that said nothing."""
+    if returncode != -signal.SIGKILL:
+        return f"their process ended with status {returncode}, expected 0"
+    return "their process was killed, most likely because memory ran out"
 
 
 def _environment(data: str | None) -> dict[str, str]:

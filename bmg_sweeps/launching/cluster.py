@@ -14,19 +14,17 @@ import secrets
 import signal
 import socket
 import threading
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bmg_sweeps import errors, paths
-from bmg_sweeps.launching import temporary
+from bmg_sweeps.launching import nodes, temporary
 from bmg_sweeps.records import files
 
 AUTO_PACK = 0  # In place of a number of points: trials on CPUs try out what is fastest.
 _CONNECT_SECONDS = 10.0
-_PROBE_SECONDS = 120.0  # A node has so long to import JAX and look at the storage.
 _NEVER_SECONDS = 10**9
-_CACHE_BYTES = 1 << 30  # Limit of compiled programs; with one, JAX locks the cache.
+_MEMORY_SHARE = 0.9  # Of a GPU; the rest is for what JAX does not count.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,18 +87,25 @@ def connect(
                 },
                 **({} if resources.address else _own_settings(folder)),
             )
-        except (ConnectionError, ValueError) as error:
-            reason = errors.first_line(error)
-            raise errors.UserError(
-                f"--address {resources.address}: expected a running Ray cluster "
-                f"({reason})"
-            ) from error
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            raise _not_connected(resources.address, error) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             yield ray, _checked_slots(ray, resources, storage)
         finally:
             _shut_down(ray)
+
+
+def _not_connected(address: str | None, error: Exception) -> errors.UserError:
+    """Says why there is no Ray: nobody answers, or with another token or version."""
+    reason = errors.described(error)
+    if address is None:
+        return errors.UserError(f"Ray cannot be started on this machine: {reason}")
+    return errors.UserError(
+        f"--address {address}: expected a running Ray cluster, of this version of Ray "
+        f"and with this token ({reason})"
+    )
 
 
 def _shut_down(ray: Any) -> None:
@@ -136,12 +141,12 @@ def _set_variables(resources: Resources) -> None:
 
 def _checked_slots(ray: Any, resources: Resources, storage: files.Storage) -> int:
     """Counts the trials that can run at once; refuses what could not run at all."""
-    nodes = [*alive(ray).values()]
+    here = [*alive(ray).values()]
     if not resources.autoscaling:
-        _check_resources(nodes, resources)
+        _check_resources(here, resources)
     if resources.address or not storage.is_local:
-        _check_nodes(ray, nodes, storage)
-    return max(1, _count_slots(nodes, resources))
+        nodes.check(ray, here, storage, storage_uri(storage))
+    return max(1, _count_slots(here, resources))
 
 
 def check_address(resources: Resources) -> None:
@@ -212,13 +217,18 @@ def worker_environment(resources: Resources) -> dict[str, str]:
     environment = {
         "NPROC": str(resources.cpus),  # Nothing else bounds XLA's CPU threads.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # Trials may share a GPU.
-        "JAX_COMPILATION_CACHE_MAX_SIZE": str(_CACHE_BYTES),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # All is cached.
         "RAY_CHDIR_TO_TRIAL_DIR": "0",
     }
     if data := resources.data or os.environ.get(paths.DATA_VARIABLE):
         environment[paths.DATA_VARIABLE] = os.path.abspath(data)
-    return environment | ({} if resources.gpus else {"JAX_PLATFORMS": "cpu"})
+    if not resources.gpus:
+        environment["JAX_PLATFORMS"] = "cpu"
+    elif resources.gpus < 1:
+        # Each of the trials that share a GPU gets its part of the memory.
+        fraction = f"{_MEMORY_SHARE * resources.gpus:.3f}"
+        environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = fraction
+    return environment
 
 
 def _check_resources(nodes: list[Mapping[str, Any]], resources: Resources) -> None:
@@ -256,64 +266,6 @@ def alive(ray: Any) -> dict[str, Mapping[str, Any]]:
     return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
 
 
-def _check_nodes(ray: Any, nodes: list[Mapping[str, Any]], storage) -> None:
-    """Refuses a node that cannot read what is written here, or cannot train."""
-    probe = f".probe-{uuid.uuid4().hex}"
-    storage.create(b"", probe)
-    try:
-        task = ray.remote(num_cpus=0)(_problems)
-        answers = {
-            f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": (
-                task.options(scheduling_strategy=_on(node["NodeID"])).remote(
-                    storage_uri(storage), probe
-                )
-            )
-            for node in nodes
-        }
-        for name, answer in answers.items():
-            try:
-                unseen, untrained = ray.get(answer, timeout=_PROBE_SECONDS)
-            except ray.exceptions.RayError as error:
-                unseen, untrained = errors.last_line(error), None
-            if unseen:
-                raise errors.UserError(
-                    f"--storage {storage.uri}: node {name} does not see it "
-                    f"({unseen}); expected a folder that all nodes share, or an "
-                    f"object storage"
-                )
-            if untrained:
-                raise errors.UserError(
-                    f"--address: node {name} cannot train ({untrained}); expected the "
-                    f"packages of requirements.txt on every node"
-                )
-    finally:
-        storage.remove(probe)
-
-
 def storage_uri(storage: files.Storage) -> str:
     """Writes a storage as other processes, with other current folders, open it."""
     return os.path.abspath(storage.root) if storage.is_local else storage.uri
-
-
-def _on(node_id: str) -> Any:
-    from ray.util import scheduling_strategies
-
-    return scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
-
-
-def _problems(uri: str, probe: str) -> tuple[str | None, str | None]:
-    """Says on a node why it cannot use a storage, and why it cannot train."""
-    unseen = untrained = None
-    try:
-        storage = files.open_storage(uri)
-        if probe not in storage.sizes():
-            unseen = "what this machine wrote is not there"
-        else:
-            files.check_writable(storage)
-    except Exception as error:
-        unseen = errors.described(error)
-    try:
-        importlib.import_module("bmg_sweeps.running.work_unit")
-    except Exception as error:
-        untrained = errors.described(error)
-    return unseen, untrained

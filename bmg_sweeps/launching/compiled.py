@@ -1,10 +1,28 @@
 """The cache of compiled programs, in the user's own folder."""
 
 import contextlib
+import os
 import pathlib
 import time
 
+from bmg_sweeps import paths
+
+_MAX_BYTES = 1 << 30  # With a limit, JAX locks the cache.
 _WRITTEN_SECONDS = 60.0  # A file that is younger may be about to get its partner.
+
+
+def use_cache() -> None:
+    """Has JAX, which must not be imported yet, cache programs in our folder.
+
+    Where the environment names a folder, that is the user's: it is used as JAX uses it,
+    and nothing in it is deleted.
+    """
+    own, temporary = paths.cache(), paths.own_temporary()
+    if own.is_relative_to(temporary) and not paths.is_own(temporary):
+        return  # Compiled programs are run: not those that another user has put there.
+    if os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(own)) == str(own):
+        os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(_MAX_BYTES)
+        mend(own)
 
 
 def mend(folder: pathlib.Path) -> None:

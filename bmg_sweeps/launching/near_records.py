@@ -36,6 +36,7 @@ class Records:
     def __init__(self, storage: files.Storage) -> None:
         self._storage = storage
         self._known: dict[str, dict[int, list[_Near]]] = {}  # By trainer.
+        self._totals: dict[str, int] = {}  # Records of each trainer.
 
     def near(self, chosen: choices.Chosen, missing: Sequence[Point]) -> list[str]:
         """Says which records are there in place of missing points.
@@ -66,10 +67,14 @@ class Records:
                     and (near.field in telling or near.field not in here)
                 }
             )
-        return [
+        lines = [
             f"{number:,} of the missing points are there {_described(*differs, here)}"
             for differs, number in sorted(counts.items())
         ]
+        total = self._totals[chosen.sweep.trainer]
+        if total > MOST:
+            lines.append(f"only {MOST:,} of {total:,} records were compared with them")
+        return lines
 
     def _by_rest(self, trainer: str) -> Mapping[int, list[_Near]]:
         """Finds records by the sum of the hashes of all fields but one, and of all."""
@@ -87,7 +92,9 @@ class Records:
 
     def _read(self, trainer: str) -> Iterator[tuple[str, dict[str, str]]]:
         """Reads ids and values of records; values that old points lack are left out."""
-        ids = sorted(self._storage.folders(trainer))[:MOST]
+        ids = sorted(self._storage.folders(trainer))
+        self._totals[trainer] = len(ids)
+        ids = ids[:MOST]
         old = _old(trainer)
         with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
             texts = pool.map(functools.partial(self._text, trainer), ids)

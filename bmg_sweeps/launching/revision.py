@@ -16,6 +16,9 @@ from bmg_sweeps.records import files
 
 # Of bmg_sweeps, what decides the numbers of a point; the rest moves them about.
 _NUMERIC = ("atari_scores", "core", "environments", "tasks")
+# What counts as edited: code, and neither logs nor results beside it.
+_CODE = ("bmg_sweeps", "gin", "sweeps", "trainers", "*.py", "requirements*.txt")
+_EDITED = ("status", "--porcelain", "--", *_CODE)
 
 
 def fingerprints(trainers: Iterable[str]) -> dict[str, str]:
@@ -33,7 +36,7 @@ def fingerprints(trainers: Iterable[str]) -> dict[str, str]:
 
 
 def revision() -> str:
-    """Names the checkout's commit, with "+dirty" where files differ from it.
+    """Names the checkout's commit, with "+dirty" where its code differs from it.
 
     Returns:
         "unknown" where the checkout is no repository of its own.
@@ -42,7 +45,7 @@ def revision() -> str:
         if pathlib.Path(_git("rev-parse", "--show-toplevel")) != paths.ROOT:
             return "unknown"
         commit = _git("rev-parse", "--short=12", "HEAD")
-        return commit + ("+dirty" if _git("status", "--porcelain") else "")
+        return commit + ("+dirty" if _git(*_EDITED) else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

@@ -20,11 +20,12 @@ import uuid
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bmg_sweeps import errors, paths
+from bmg_sweeps import errors
 from bmg_sweeps.launching import (
     cluster,
     compiled,
     dealing,
+    nodes,
     planning,
     revision,
     sending,
@@ -36,6 +37,11 @@ from bmg_sweeps.sweep.point import Point
 _POLL_SECONDS = 1.0
 _AHEAD = 200  # Trials that wait for a cluster to grow; Tune's own number.
 MAX_DEATHS = 3  # A trial fails after its process has died this often.
+_LISTED = 5  # Points that one line names.
+_REFUSED = (
+    f"storage refused for {attempts.RETRY_SECONDS:.0f} s; expected it to answer: they "
+    f"stand as last committed"
+)
 _STOPPED: set[str] = set()  # Launches in this process that the user has stopped.
 
 
@@ -112,19 +118,25 @@ def train_points(config: Mapping[str, Any]) -> dict[str, Any]:
         config: the trial's points, and the launch's constants.
 
     Returns:
-        Under "busy", the ids of points that others work on; under "seconds", how long
-        a point took, or None unless all are done.
+        Under "busy", the ids of points that others work on; under "left", those that
+        are not over; under "seconds", how long a point took, or None unless all are
+        done.
+
+    Raises:
+        MachineError: this node lacks what the points need.
     """
     # The cache is in the node's own folder, and is set before JAX is imported. JAX is
     # imported below, because the driver imports this module and must not import JAX.
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(paths.cache()))
-    compiled.mend(pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]))
+    compiled.use_cache()
     import ray
 
     from bmg_sweeps.running import work_unit
 
     constants, told = config["launch"], json.loads(config["task"])
     storage = files.open_storage(constants["storage"])
+    nodes.check_this(
+        storage, told["trainer"], next(iter(told["stops"])), constants["gpus"]
+    )
     flag = _stop_flag(constants["provenance"])
     noted = {
         "node": ray.get_runtime_context().get_node_id()[:8],
@@ -148,6 +160,7 @@ def train_points(config: Mapping[str, Any]) -> dict[str, Any]:
     seconds = (time.monotonic() - began) / len(statuses)
     return {
         "busy": [i for i, status in statuses.items() if status == "busy"],
+        "left": [i for i, status in statuses.items() if status == "missing"],
         "seconds": seconds if set(statuses.values()) == {"done"} else None,
     }
 
@@ -230,6 +243,7 @@ def _run_trials(
         "provenance": launch.provenance,
         "codes": launch.plan.codes,
         "retry": launch.retry,
+        "gpus": launch.resources.gpus,
         "lost": sorted(launch.holders.lost),
     }
     with (
@@ -240,28 +254,39 @@ def _run_trials(
         texts = ((p.trainer, p.id, p.gin_text()) for p in points)
         store.declare_all(launch.storage, texts)
         dealer = _dealer(launch, points, slots)
-        nodes = cluster.alive(ray)
+        before = cluster.alive(ray).keys()
         results = _fit(ray.tune, dealer, constants, launch, slots)
-        has_lost_nodes = not nodes.keys() <= cluster.alive(ray).keys()
+        has_lost_nodes = not before <= cluster.alive(ray).keys()
         is_raised = ray.exceptions.RayTaskError
-    open_ = {i for r in results if not r.error for i in r.metrics["busy"]}
-    lost = []
+    open_: set[str] = set()
+    lost: dict[str, list[str]] = {}  # Points by what their trials died of.
     for result in results:
         if not result.error:
+            open_ |= set(result.metrics["busy"])
+            if result.metrics["left"] and not launch.is_stopped:
+                lost.setdefault(_REFUSED, []).extend(result.metrics["left"])
             continue
         task = json.loads(result.config["task"])
         if isinstance(result.error, is_raised):
-            lost.append(f"{', '.join(task['stops'])}: {errors.last_line(result.error)}")
+            reason = errors.last_line(result.error)
+            lost.setdefault(reason, []).extend(task["stops"])
             continue
         is_stuck = _count_death(launch, task) >= MAX_DEATHS
         if is_stuck or not (has_lost_nodes or dealing.is_batch(task)):
-            lost.append(_record_death(launch, task))
+            lost.setdefault(_record_death(launch, task), []).extend(task["stops"])
             again = len(task["stops"]) > 1
         else:
             launch.alone.update(task["stops"])
             again = True
         open_ |= set(task["stops"]) if again else set()
-    return [p for p in points if p.id in open_], lost
+    lines = [f"{_listed(ids)}: {reason}" for reason, ids in lost.items()]
+    return [p for p in points if p.id in open_], lines
+
+
+def _listed(ids: Sequence[str]) -> str:
+    """Lists the first few of many points."""
+    more = f" and {len(ids) - _LISTED:,} more" if len(ids) > _LISTED else ""
+    return ", ".join(ids[:_LISTED]) + more
 
 
 def _count_death(launch: _Launch, task: Mapping[str, Any]) -> int:
@@ -276,7 +301,7 @@ def _count_death(launch: _Launch, task: Mapping[str, Any]) -> int:
 
 
 def _record_death(launch: _Launch, task: Mapping[str, Any]) -> str:
-    """Notes in the records that a trial's process died; returns that as a line.
+    """Notes in the records that a trial's process died; returns what it died of.
 
     A process that dies again and again has most likely run out of memory. A point that
     trained alone has failed; the points of a pack go on alone.
@@ -284,7 +309,7 @@ def _record_death(launch: _Launch, task: Mapping[str, Any]) -> str:
     reason = f"its process died {MAX_DEATHS} times, most likely because memory ran out"
     for i in task["stops"]:
         _fail(launch, task, i, reason)
-    return f"{', '.join(task['stops'])}: {reason}"
+    return reason
 
 
 def _fail(launch: _Launch, task: Mapping, point_id: str, reason: str) -> None:

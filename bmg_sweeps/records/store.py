@@ -196,6 +196,11 @@ def declare_all(storage: files.Storage, points: Iterable[tuple[str, str, str]]) 
         list(pool.map(lambda point: declare(storage, *point), points))
 
 
+def is_declared(storage: files.Storage, trainer: str, point_id: str) -> bool:
+    """Whether a point's record has begun, here as this machine sees the storage."""
+    return storage.exists(trainer, point_id, "point.gin")
+
+
 def gin_text(storage: files.Storage, trainer: str, point_id: str) -> str:
     """Reads the text that `declare` wrote."""
     return storage.read(trainer, point_id, "point.gin").decode()

@@ -52,13 +52,20 @@ class Lane:
 
     @contextlib.contextmanager
     def catching(self) -> Iterator[None]:
-        """Lets an exception end this point, and none of its neighbors."""
+        """Lets an exception end this point, and none of its neighbors.
+
+        Raises:
+            MachineError: this machine cannot train any of them.
+        """
         try:
             yield
         except attempts.Stale:
             self.is_closed = self.is_taken_over = True
         except files.StorageError:
             self.interrupt()
+        except errors.MachineError:
+            self.interrupt()
+            raise
         except Exception as error:
             self.fail(error)
             if self.raises:

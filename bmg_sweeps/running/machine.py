@@ -31,6 +31,11 @@ def provenance(
     }
 
 
+def has_accelerator() -> bool:
+    """Whether JAX runs programs on something else than the CPU."""
+    return jax.default_backend() != "cpu"
+
+
 @functools.cache
 def _device() -> str:
     """Names the model of the device: times and last bits depend on it."""

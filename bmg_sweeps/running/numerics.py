@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import jax
 
 from bmg_sweeps import errors
+from bmg_sweeps.records import attempts
 
 # Options of JAX, as trainers are written for. None sets them on import: that happens
 # once in a process, and trials of other trainers may come before and after.
@@ -73,7 +74,7 @@ def difference(before: Mapping[str, str] | None) -> str | None:
     """
     if before is None:
         return None
-    now = noted()
+    now = attempts.as_kept(noted())  # A record keeps no folders.
     for name in (*_VARIABLES, *_OPTIONS):
         was, is_ = before.get(name, ""), now.get(name, "")
         if was != is_:

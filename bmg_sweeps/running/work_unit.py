@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 
+from bmg_sweeps import errors
 from bmg_sweeps.records import attempts, files, leases, store
 from bmg_sweeps.running import binding, noted, numerics, pack, programs
 from bmg_sweeps.running.lane import Lane, Misfit
@@ -61,6 +62,7 @@ def run(
 
     Raises:
         Exception: what a point raised, if the task says so.
+        MachineError: this machine lacks what the points need, such as their data.
 
     Returns:
         By point id, the status afterwards, as `store.status` says it, or "busy". Where
@@ -186,19 +188,40 @@ def _is_misfit(status: str, record: store.Record) -> bool:
 
 
 def _run_pack(lanes: list[Lane], width: int, should_stop) -> None:
-    """Commits how every point ended, whatever that is."""
+    """Commits how every point ended, whatever that is.
+
+    Raises:
+        MachineError: this machine cannot train them; they are let go of.
+    """
+    try:
+        _bind(lanes)
+        _train([lane for lane in lanes if not lane.is_closed], width, should_stop)
+    except errors.MachineError:
+        for lane in lanes:
+            if not lane.is_closed:
+                lane.interrupt()
+        raise
+
+
+def _bind(lanes: list[Lane]) -> None:
+    """Binds every point, and asks its trainer what its numbers depend on."""
     for lane in lanes:
         with lane.catching():
             lane.trainer, config = _bound(lane.storage, lane.record)
             lane.noted = noted.by_trainer(lane.trainer, config)
             lane.misfit = noted.difference(lane.trainer, config, lane.record.provenance)
             lane.config = pack.as_arrays(config)
-    lanes = [lane for lane in lanes if not lane.is_closed]
+
+
+def _train(lanes: list[Lane], width: int, should_stop) -> None:
+    """Trains points, all of which are bound, until every one of them is over."""
     if not lanes:
         return
     try:
         with contextlib.ExitStack() as opened:
             pack.Pack(lanes, width, opened).train(should_stop)
+    except errors.MachineError:
+        raise
     except Exception as error:
         for lane in lanes:
             if not lane.is_closed and width == 1:

@@ -163,7 +163,8 @@ def _chosen(name: str, sweep: grid.Sweep, choice: Choice) -> Chosen:
     for axis in choice.stop:
         if axis not in axes:
             raise errors.UserError(
-                f"--stop {axis}: expected one of the axes " + ", ".join(sorted(axes))
+                f"--stop {formatting.amounts({axis: choice.stop[axis]})}: expected one "
+                f"of the axes {', '.join(sorted(axes))}"
             )
     trainer = sweep.trainer
     points = resolve_all(trainer, scale.rows, choice.gin)

@@ -87,16 +87,18 @@ def candidates(
         Folders that exist.
 
     Raises:
-        UserError: no folder is given, or it is none.
+        MachineError: no folder is given, or it is none on this machine.
     """
     if folder is None:
-        raise errors.UserError(
+        raise errors.MachineError(
             f"data set {name}: no folder; expected --data DIR or the environment "
             f"variable BMG_SWEEPS_DATA"
         )
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing"
-        raise refused(f"data {folder}", f"expected a folder, found {found}")
+        raise errors.MachineError(
+            errors.one_line(f"data {folder}: expected a folder, found {found}")
+        )
     yield folder
     for child in folders_in(folder):
         if re.sub("[-_ ]", "", child.name.lower()) in own_names:

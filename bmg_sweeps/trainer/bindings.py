@@ -112,7 +112,10 @@ def typed(trainer: str, lines: tuple[str, ...]) -> Values:
     """
     values: Values = {}
     for line in lines:
-        found = parse_bindings(trainer, line)
+        try:
+            found = parse_bindings(trainer, line)
+        except errors.UserError as error:
+            raise errors.UserError(f"--gin: {error}") from error
         if len(found) != 1:
             raise errors.UserError(
                 f"--gin {errors.shown(line)}: expected {trainer}.field = value"

@@ -12,12 +12,14 @@ from typing import Annotated, Any
 from bmg_sweeps import errors, paths
 from bmg_sweeps.trainer import bindings, ranges
 
+TYPES = ("int", "float", "str", "bool", "tuple[int, ...]")
+
 
 @dataclasses.dataclass(frozen=True)
 class Field:
     """One field of a trainer's `Config`."""
 
-    type: str  # As annotated: "int", "float", "str", "bool" or "tuple[int, ...]".
+    type: str  # As annotated: one of `TYPES`.
     is_structure: bool  # Whether it shapes the compiled program.
     was: Any = None  # Value of the points from before it was added.
 
@@ -100,6 +102,11 @@ def _field(
 ) -> Field:
     """Reads one line of a `Config`."""
     type_ = _type(line.annotation, aliases)
+    if type_ not in TYPES:
+        raise errors.UserError(
+            f"trainer file {path}, line {line.lineno}, {line.target.id}: type {type_}; "
+            f"expected one of {', '.join(TYPES)}"
+        )
     if not isinstance(line.value, ast.Call):
         return Field(type_, is_structure=False)
     is_structure = ast.unparse(line.value.func).endswith("structure")

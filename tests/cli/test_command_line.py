@@ -1,5 +1,6 @@
 """What a user can get wrong is one line that says what to mend, and exit status 2."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -8,6 +9,8 @@ import sys
 import pytest
 
 from bmg_sweeps import __main__, paths
+from bmg_sweeps.cli import options, training
+from bmg_sweeps.launching import cluster
 from bmg_sweeps.records import attempts, files, store
 from bmg_sweeps.sweep import choices, grid
 
@@ -270,3 +273,31 @@ def write_sweep(folder, body):
     path = folder / "mine.py"
     path.write_text(SWEEP.format(body=body))
     return str(path)
+
+
+@pytest.mark.parametrize(
+    ("pack", "gpus", "is_told"),
+    [
+        (None, 0.0, False),
+        (1, 1.0, False),
+        (None, 1.0, True),
+        (8, 0.0, True),
+        (cluster.AUTO_PACK, 0.0, True),
+    ],
+)
+@pytest.mark.parametrize("axis", ["hours", "env_steps"])
+def test_a_pack_that_costs_the_budgets_in_hours_is_told(pack, gpus, is_told, axis):
+    """Before it trains: the hours of a pack are not its points' own."""
+    chosen = choices.choose("figure_3", choices.Choice())
+    rule = dataclasses.replace(chosen.sweep.select, budgets={axis: 2})
+    sweep = dataclasses.replace(chosen.sweep, select=rule)
+    asked = options.Training(
+        resources=cluster.Resources(gpus=gpus),
+        pack=pack,
+        retry=False,
+        dry_run=True,
+        wandb="off",
+    )
+    chosen = [dataclasses.replace(chosen, sweep=sweep)]
+    told = training._loses_hours(chosen, asked, pack)
+    assert told == (is_told and axis == "hours")

@@ -139,3 +139,18 @@ def test_another_package_of_the_name_trainers_is_not_taken(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "done" in done.stdout
+
+
+def test_outside_of_its_environment_it_says_where_that_is():
+    """As typed in a new shell; -S leaves out what is installed."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "bmg_sweeps", "list"],
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert line.endswith("source .venv/bin/activate")

@@ -1,12 +1,14 @@
 """A report leaves its figures in the storage: one file, and one of each of tasks."""
 
 import dataclasses
+import re
 
 import pytest
 import toy_tasks
 
 from bmg_sweeps.cli import viewing
 from bmg_sweeps.records import plans
+from bmg_sweeps.sweep import choices
 
 
 def test_figures_of_tasks_are_files_of_their_own(storage):
@@ -58,3 +60,21 @@ def test_figures_are_drawn_whoever_stops_reading_the_tables(storage, monkeypatch
     with pytest.raises(BrokenPipeError):
         viewing.report_.main(arguments, standalone_mode=False)
     assert storage.exists("reports", "toy-mine.png")
+
+
+def test_reports_of_other_choices_do_not_overwrite_each_other():
+    """A part has a hash of what was chosen, which is the same each time."""
+
+    def name(**words):
+        return viewing._report_name(choices.choose("figure_3", choices.Choice(**words)))
+
+    plain, *parts = [
+        name(),
+        name(seeds=(0, 1)),
+        name(seeds=(0,)),
+        name(seeds=(0,), stop={"env_steps": 100.0}),
+    ]
+    assert plain == "figure_3-smoke"
+    assert len({*parts}) == 3
+    assert all(re.fullmatch(r"figure_3-smoke-part-[0-9a-f]{6}", one) for one in parts)
+    assert name(seeds=(0, 1)) == parts[0]

@@ -1,12 +1,15 @@
 """Which points a launch traces before it begins, and what it asks of sweeps."""
 
 import dataclasses
+import subprocess
+import sys
 
 import checked_here
 import pytest
 import small_atari
 import small_two_colors
 
+from bmg_sweeps import errors
 from bmg_sweeps.launching import checking
 from bmg_sweeps.sweep import choices, grid
 from bmg_sweeps.sweep.point import Point, resolve
@@ -142,3 +145,24 @@ def test_memory_is_that_of_the_device_that_points_will_run_on(monkeypatch):
         for platform in ("cpu", "gpu")
     )
     assert of_gpu < 0.9 * of_cpu
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "was killed, most likely because mem"),
+        ("import sys; sys.exit(3)", "status 3, expected 0"),
+        ("raise SystemExit('no JAX')", "no JAX"),
+    ],
+)
+def test_a_check_that_dies_is_told(monkeypatch, script, said):
+    """Memory may run out in it before it does in a trial."""
+    run = subprocess.run
+
+    def dying(_, **words):
+        return run([sys.executable, "-c", script], **words)
+
+    monkeypatch.setattr(subprocess, "run", dying)
+    points = [Point("toy", {"seed": 0}, {"seed": FIELDS["seed"]})]
+    with pytest.raises(errors.UserError, match=f"cannot be checked: .*{said}"):
+        checking.check(points, lets_fail=True)

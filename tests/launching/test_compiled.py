@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 import toy_points
 
 from bmg_sweeps import paths
@@ -34,6 +35,8 @@ def compile_in(folder):
 
 TRAIN = """
 import sys, tempfile
+from bmg_sweeps.launching import compiled
+compiled.use_cache()
 import jax
 counts = dict.fromkeys(("compile_requests_use_cache", "cache_hits"), 0)
 
@@ -54,12 +57,12 @@ print(counts["compile_requests_use_cache"], counts["cache_hits"])
 
 def train_in(folder, *values):
     """Trains a toy point as a worker does; returns programs asked for, and found."""
-    environment = cluster.worker_environment(cluster.Resources())
-    environment |= {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    environment = os.environ | cluster.worker_environment(cluster.Resources())
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     tests = str(pathlib.Path(toy_points.__file__).parent)
     done = subprocess.run(
         [sys.executable, "-c", TRAIN, *values],
-        env=os.environ | environment | {"PYTHONPATH": tests},
+        env=environment | {"PYTHONPATH": tests, "XDG_CACHE_HOME": str(folder)},
         cwd=paths.ROOT,
         capture_output=True,
         text=True,
@@ -93,3 +96,42 @@ def test_an_orphan_in_the_cache_does_not_turn_it_off(tmp_path):
     compiled.mend(tmp_path)
     assert {path.name for path in tmp_path.glob("*-cache")} == kept
     compiled.mend(tmp_path / "none")
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_cache_of_the_users_is_left_as_it_is(tmp_path, monkeypatch, is_own):
+    """JAX itself keeps entries there that look like orphans of ours."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "users"))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", "")
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_MAX_SIZE")
+    if is_own:
+        monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    folder = paths.cache() if is_own else tmp_path / "users"
+    folder.mkdir()
+    entry = folder / "jit_f-0123-cache"
+    entry.write_bytes(b"a program")
+    os.utime(entry, (0, 0))
+    for _ in range(2):  # A process runs many trials.
+        compiled.use_cache()
+        assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(folder)
+        assert entry.exists() != is_own
+        assert ("JAX_COMPILATION_CACHE_MAX_SIZE" in os.environ) == is_own
+
+
+def test_programs_that_another_user_could_have_put_there_are_not_run(
+    tmp_path, monkeypatch
+):
+    """Among the temporary files, where whoever comes first makes a folder."""
+    temporary = tmp_path / "temporary"
+    monkeypatch.setattr(paths, "own_temporary", lambda: temporary)
+    monkeypatch.setattr(paths, "home", lambda: None)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    name = "JAX_COMPILATION_CACHE_DIR"
+    for mode, is_used in ((0o777, False), (0o700, True)):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+        temporary.mkdir(exist_ok=True)
+        temporary.chmod(mode)
+        compiled.use_cache()
+        assert (os.environ.get(name) == str(paths.cache())) == is_used

@@ -7,8 +7,9 @@ import pytest
 import ray
 
 from bmg_sweeps import errors
-from bmg_sweeps.launching import cluster
-from bmg_sweeps.records import files
+from bmg_sweeps.launching import cluster, nodes
+from bmg_sweeps.records import files, store
+from bmg_sweeps.running import machine
 
 
 class Reference:
@@ -81,20 +82,80 @@ NODE = {
 
 def test_a_node_that_lacks_a_package_is_named(storage, monkeypatch):
     """Before a point is tried there: none has failed for it."""
-    cluster._check_nodes(Nodes(), [NODE], storage)
+    nodes.check(Nodes(), [NODE], storage, storage.uri)
 
     def lacks(name):
         raise ModuleNotFoundError("No module named 'optax'")
 
-    monkeypatch.setattr(cluster.importlib, "import_module", lacks)
+    monkeypatch.setattr(nodes.importlib, "import_module", lacks)
     with pytest.raises(
         errors.UserError, match=r"node gpu-1 \(192.0.2.7\) cannot train "
     ):
-        cluster._check_nodes(Nodes(), [NODE], storage)
+        nodes.check(Nodes(), [NODE], storage, storage.uri)
 
 
 def test_a_node_that_does_not_see_the_storage_is_named(storage, monkeypatch):
     """What this machine wrote is not in the folder of that name there."""
     monkeypatch.setattr(files.Storage, "sizes", lambda *_: {})
     with pytest.raises(errors.UserError, match=r"--storage .* gpu-1 .* is not there"):
-        cluster._check_nodes(Nodes(), [NODE], storage)
+        nodes.check(Nodes(), [NODE], storage, storage.uri)
+
+
+@pytest.mark.parametrize(
+    ("is_declared", "gpus", "said"),
+    [
+        (True, 0.0, None),
+        (False, 0.0, r"--storage .*: node .* does not see it \(point a is not there\)"),
+        (True, 0.25, r"--gpus 0.25: JAX sees none on node .*; expected jax\[cuda13\]"),
+    ],
+)
+def test_a_trial_asks_its_own_node(storage, monkeypatch, is_declared, gpus, said):
+    """Which may have joined after the others were asked; no point fails for it."""
+    monkeypatch.setattr(machine, "has_accelerator", lambda: False)
+    if is_declared:
+        store.declare(storage, "toy", "a", "")
+    if said is None:
+        nodes.check_this(storage, "toy", "a", gpus)
+        return
+    with pytest.raises(errors.MachineError, match=said):
+        nodes.check_this(storage, "toy", "a", gpus)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        (
+            "10.0.0.1:6379",
+            r"--address 10.0.0.1:6379: expected .* \(AuthenticationError",
+        ),
+        (None, "Ray cannot be started on this machine: AuthenticationError"),
+    ],
+)
+def test_a_ray_that_refuses_is_told_in_a_line(storage, monkeypatch, address, said):
+    """As with another token, which is no ConnectionError."""
+
+    def refuses(**_):
+        raise ray.exceptions.AuthenticationError("no token")
+
+    monkeypatch.setattr(ray, "init", refuses)
+    resources = cluster.Resources(address=address)
+    with (
+        pytest.raises(errors.UserError, match=said),
+        cluster.connect(resources, storage, ""),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("gpus", "expected"),
+    [
+        (0.0, {"JAX_PLATFORMS": "cpu"}),
+        (0.25, {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225"}),
+        (1.0, {}),
+    ],
+)
+def test_trials_that_share_a_gpu_share_its_memory(gpus, expected):
+    """Without a limit each would make its pack as large as the GPU allows."""
+    environment = cluster.worker_environment(cluster.Resources(gpus=gpus))
+    names = ("JAX_PLATFORMS", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+    assert {k: v for k, v in environment.items() if k in names} == expected

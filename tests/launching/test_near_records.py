@@ -125,3 +125,13 @@ def test_a_field_with_a_former_value_does_not_hide_an_edit(recorded, toy, has_li
     (toy / "toy.gin").write_text(GIN.replace("0.1", "0.2") + "toy.more = 3\n")
     said = "4 of the missing points are there with rate=0.1 in place of 0.2"
     assert near(recorded) == [said]
+
+
+def test_that_not_all_records_were_looked_at_is_told(recorded, toy, monkeypatch):
+    """Else silence would seem to say that there are none."""
+    (toy / "toy.gin").write_text(GIN.replace("0.1", "0.2"))
+    monkeypatch.setattr(near_records, "MOST", 3)
+    *_, last = near(recorded)
+    assert last == "only 3 of 4 records were compared with them"
+    monkeypatch.setattr(near_records, "MOST", 4)
+    assert not any("were compared" in line for line in near(recorded))

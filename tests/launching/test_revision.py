@@ -99,7 +99,14 @@ def test_the_commit_is_that_of_the_checkout(checkout, tmp_path, monkeypatch):
     assert len(commit) == 12
     monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
     assert revision.revision() == commit
+    for name in ("bmg_sweeps-7.log", "results/table.csv", "reports/page.html"):
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text("")
+    assert revision.revision() == commit
     (checkout / "trainers" / "two.py").write_text("")
+    assert revision.revision() == f"{commit}+dirty"
+    git("checkout", ".", at=checkout)
+    (checkout / "mylib" / "new.py").write_text("")
     assert revision.revision() == f"{commit}+dirty"
 
 

@@ -171,6 +171,13 @@ class Ray:
         return [*gone, *left, {"NodeID": "stays", "Alive": True}]
 
 
+class End(NamedTuple):
+    """How Tune says that a trial has ended."""
+
+    metrics: dict
+    error: None = None
+
+
 def ends(monkeypatch, tasks, cluster_of, error=None):
     """Has all trials of these tasks end by an error, which is a death unless given."""
     words = {} if error is None else {"error": error}
@@ -247,6 +254,25 @@ def test_what_a_trial_raises_is_told_and_is_no_points_failure(storage, monkeypat
     assert lost == [f"{points[0].id}, {points[1].id}: {reason}"]
     assert statuses(storage, points) == ["missing", "missing"]
     assert store.read(storage, "toy", points[0].id).manifest.attempt == 0
+
+
+def test_points_that_storage_refused_are_told(storage, monkeypatch):
+    """In one line, not hundreds; a launch that was stopped has left them on purpose."""
+    points = [point(1, seed) for seed in range(7)]
+    made = launch(storage, planned(points), cluster.Resources())
+    context = contextlib.nullcontext((Ray(), 2))
+    results = [End({"busy": [], "left": [p.id]}) for p in points]
+    monkeypatch.setattr(cluster, "connect", lambda *_: context)
+    monkeypatch.setattr(trials, "_fit", lambda *_: results)
+    again, (line,) = trials._run_trials(made, points)
+    assert again == []
+    first = ", ".join(p.id for p in points[:5])
+    assert line.startswith(f"{first} and 2 more: storage refused for 60 s")
+    trials._STOPPED.add("abc")
+    try:
+        assert trials._run_trials(made, points) == ([], [])
+    finally:
+        trials._STOPPED.discard("abc")
 
 
 def test_a_pack_that_died_is_dealt_anew_point_by_point(storage, monkeypatch):

@@ -7,8 +7,8 @@ from toy_points import STOP, declare, outcome, run_all
 
 from bmg_sweeps import errors
 from bmg_sweeps.records import store
-from bmg_sweeps.running import binding
-from bmg_sweeps.trainer import structures
+from bmg_sweeps.running import binding, noted
+from bmg_sweeps.trainer import contract, structures
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -63,3 +63,27 @@ def test_a_structure_has_the_static_fields_and_what_is_computed_of_them():
         _ = structure.rate
     with pytest.raises(AttributeError, match="slop"):
         _ = structure.slop
+
+
+@pytest.mark.parametrize("pack", [1, 3])
+@pytest.mark.parametrize("asked_for", ["a source", "provenance"])
+def test_no_point_fails_for_what_a_machine_lacks(storage, monkeypatch, pack, asked_for):
+    """As where a node has no data: they are let go of, and another may train them."""
+
+    def lacks(*_):
+        raise errors.MachineError("data nowhere: expected a folder, found nothing")
+
+    for point_id, seed in SEEDS.items():
+        declare(storage, point_id, TRAINER, seed=seed, slope=2)
+    where = contract.Trainer if asked_for == "a source" else noted
+    name = "source" if asked_for == "a source" else "by_trainer"
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, lacks)
+        with pytest.raises(errors.MachineError, match="data nowhere"):
+            run_all(storage, dict.fromkeys("abc", STOP), TRAINER, pack=pack)
+    for point_id in SEEDS:
+        record = store.read(storage, TRAINER, point_id)
+        assert record.failure is None
+        assert not record.is_leased()
+    statuses = run_all(storage, dict.fromkeys("abc", STOP), TRAINER, pack=pack)
+    assert statuses == dict.fromkeys("abc", "done")

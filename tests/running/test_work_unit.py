@@ -317,6 +317,7 @@ def test_a_process_keeps_few_programs(storage, monkeypatch):
 
 
 FLAG = "--xla_cpu_enable_fast_math=true"
+FOLDER = "--xla_gpu_cuda_data_dir=/usr/local/cuda"  # A record keeps no folders.
 
 
 @pytest.mark.parametrize(
@@ -325,6 +326,7 @@ FLAG = "--xla_cpu_enable_fast_math=true"
         ("", FLAG, f"XLA_FLAGS='{FLAG}': expected '', as it was trained so far"),
         (FLAG, "", f"XLA_FLAGS='': expected '{FLAG}', as it was trained so far"),
         (FLAG, FLAG, None),
+        (FOLDER, FOLDER, None),
         ("", "--xla_dump_to=somewhere", None),
     ],
 )

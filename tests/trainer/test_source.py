@@ -2,7 +2,7 @@
 
 import pytest
 
-from bmg_sweeps import paths
+from bmg_sweeps import errors, paths
 from bmg_sweeps.trainer import source
 
 TRAINER = """
@@ -48,3 +48,12 @@ def test_what_a_range_stands_before_is_read_as_ever(fields):
     assert fields["nested"].was == 5
     static = [name for name, field in fields.items() if field.is_structure]
     assert static == ["nested", "sizes", "row", "kind"]
+
+
+def test_a_type_that_no_record_can_hold_is_named(tmp_path, monkeypatch):
+    """Not the value, which may be of that type."""
+    monkeypatch.setattr(paths, "TRAINERS", tmp_path)
+    (tmp_path / "mine.py").write_text("class Config:\n    x: tuple[float, ...]\n")
+    expected = r"line 2, x: type tuple\[float, ...\]; expected one of int, float, str"
+    with pytest.raises(errors.UserError, match=expected):
+        source.fields("mine")
