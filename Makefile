@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STORAGE ?= runs
+# An inherited setting would have every child of the tests compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-slow test-faults bench lint requirements clean
 

@@ -18,13 +18,14 @@ _CPUS = 1  # Of each node.
 @contextlib.contextmanager
 def running():
     """Starts the cluster; yields its address and what kills its second node."""
-    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    # Without workers that start ahead, of which none would be used.
+    settings = {"RAY_AUTH_MODE": "disabled", "RAY_prestart_worker_first_driver": "0"}
     process = subprocess.Popen(
         [sys.executable, str(pathlib.Path(__file__))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=environment,
+        env=os.environ | settings,
         text=True,
     )
 
@@ -44,7 +45,14 @@ def main():
     """Runs the cluster until there is no more input."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": _CPUS})
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": _CPUS,
+            "include_dashboard": False,
+            "include_log_monitor": False,
+        },
+    )
     other = cluster.add_node(num_cpus=_CPUS)
     print(cluster.address, flush=True)
     for _ in sys.stdin:

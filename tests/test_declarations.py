@@ -1,5 +1,6 @@
 """What is declared in one place agrees with what is declared in another."""
 
+import functools
 import importlib
 import itertools
 import re
@@ -20,6 +21,12 @@ SWEEPS = loading.sweep_names()
 SCALES = [
     (sweep, scale) for sweep in SWEEPS for scale in loading.load_sweep(sweep).scales
 ]
+
+
+@functools.cache
+def choose(sweep, scale):
+    """A sweep's points, which are thousands at paper scale."""
+    return choices.choose(sweep, choices.Choice(scale=scale))
 
 
 def test_gin_is_the_library_and_the_folder_holds_no_python():
@@ -90,7 +97,7 @@ def test_every_gin_line_says_its_unit_or_source(trainer):
 @pytest.mark.parametrize(("sweep", "scale"), SCALES)
 def test_every_point_of_every_sweep_is_valid(sweep, scale):
     """One point of each structure passes its trainer's check; all resolve."""
-    chosen = choices.choose(sweep, choices.Choice(scale=scale))
+    chosen = choose(sweep, scale)
     examples = {p.structure: p for p in chosen.points}
     for example in examples.values():
         binding.bind(example.trainer, example.gin_text())
@@ -99,7 +106,7 @@ def test_every_point_of_every_sweep_is_valid(sweep, scale):
 @pytest.mark.parametrize(("sweep", "scale"), SCALES)
 def test_every_value_in_a_description_says_something(sweep, scale):
     """None is empty, such as the width of a network that has none."""
-    chosen = choices.choose(sweep, choices.Choice(scale=scale))
+    chosen = choose(sweep, scale)
     descriptions = {grid.describe(chosen.sweep, p.values) for p in chosen.points}
     assert not [one for one in descriptions if re.search(r"=\W*( |$)", one)]
 
@@ -107,7 +114,7 @@ def test_every_value_in_a_description_says_something(sweep, scale):
 @pytest.mark.parametrize("sweep", [of for of, scale in SCALES if scale == "smoke"])
 def test_every_smoke_scale_is_small(sweep):
     """At most four compilations and twelve points: about three minutes."""
-    chosen = choices.choose(sweep, choices.Choice(scale="smoke"))
+    chosen = choose(sweep, "smoke")
     assert len({p.structure for p in chosen.points}) <= 4
     assert len(chosen.points) <= 12
 
@@ -128,7 +135,7 @@ def test_the_values_of_table_1_are_those_of_the_other_gin_file(field):
 
 def test_the_meta_learning_rates_of_figure_2_are_the_papers_candidates():
     """Flennerhag et al. (2022), Table 1, "Learning rate candidates"."""
-    points = choices.choose("figure_2", choices.Choice(scale="paper")).points
+    points = choose("figure_2", "paper").points
     rates = {p.values["meta_learning_rate"] for p in points}
     assert rates == set(paper_values.TWO_COLORS_META_LEARNING_RATES)
 
@@ -156,7 +163,7 @@ def test_the_budgets_of_tables_7_and_8_are_the_papers(method, axis, budgets):
 @pytest.mark.parametrize("sweep", ["table_7", "table_8", "figure_6"])
 def test_the_configurations_of_tables_7_and_8_are_those_of_table_4(sweep, method):
     """Flennerhag et al. (2022), Table 4: 24 of each, as the paper writes them."""
-    chosen = choices.choose(sweep, choices.Choice(scale="paper"))
+    chosen = choose(sweep, "paper")
     symbols = chosen.sweep.methods[method].symbols
     found = {
         frozenset((s.text, s.shown(p.values[field])) for field, s in symbols.items())
@@ -188,7 +195,7 @@ def test_the_values_of_table_2_that_are_no_fields_are_those_of_the_emulators():
 @pytest.mark.parametrize("sweep", ["table_9", "figure_4", "figure_19"])
 def test_the_sweeps_of_all_games_have_every_agent_game_and_seed(sweep):
     """And share them; no value but the agents' differs from the gin file."""
-    points = choices.choose(sweep, choices.Choice(scale="paper")).points
+    points = choose(sweep, "paper").points
     assert len({p.id for p in points}) == paper_values.ATARI_POINTS == 1197
     rest = point.resolve("atari", {}).values
     changed = {f for p in points for f, v in p.values.items() if v != rest[f]}
@@ -200,7 +207,7 @@ def test_the_sweeps_of_all_games_have_every_agent_game_and_seed(sweep):
 
 def test_the_weights_of_matched_values_are_the_papers_candidates():
     """Flennerhag et al. (2022), Appendix C, "Data and hyper-parameter selection"."""
-    points = choices.choose("atari_value_weights", choices.Choice(scale="paper")).points
+    points = choose("atari_value_weights", "paper").points
     weights = {p.values["value_matching_weight"] for p in points}
     assert weights == set(paper_values.ATARI_VALUE_MATCHING_WEIGHTS)
 

@@ -44,7 +44,8 @@ def make(folder, commit_seconds=30.0):
         The folder.
     """
     folder = pathlib.Path(folder)
-    ignored = shutil.ignore_patterns("__pycache__")
+    # What Python has compiled stays valid; what it is about to write does not stay.
+    ignored = shutil.ignore_patterns("*.pyc.*")
     for name in ("bmg_sweeps", "trainers", "gin", "sweeps"):
         shutil.copytree(paths.ROOT / name, folder / name, ignore=ignored)
     shutil.copy(pathlib.Path(__file__).parent / "toy_trainer.py", folder / "trainers")

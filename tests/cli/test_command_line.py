@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import checked_here
 import pytest
 
 from bmg_sweeps import __main__, paths
@@ -109,16 +110,18 @@ def test_a_mistake_is_one_line(command, storage, arguments, fragments):
 
 
 def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(
-    command, storage
+    command, storage, monkeypatch
 ):
     """The trainer's own check speaks, in the launcher's voice."""
+    checked_here.patch(monkeypatch)
     result = command("launch", "figure_2", "--gin", f"{TRAINER}.learning_rate = -0.1")
     assert_one_line(result, "learning_rate", "expected")
     assert not [*pathlib.Path(storage).rglob("point.gin")]
 
 
-def test_a_sweep_with_a_bad_point_is_refused(command, tmp_path):
+def test_a_sweep_with_a_bad_point_is_refused(command, tmp_path, monkeypatch):
     """K = 0 in a user's own sweep file."""
+    checked_here.patch(monkeypatch)
     path = write_sweep(tmp_path, "points = product(inner_steps=(0,))")
     assert_one_line(command("launch", path), "inner_steps = 0", "at least 1")
 

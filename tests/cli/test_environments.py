@@ -1,5 +1,7 @@
 """Commands in environments that are poorer than ours."""
 
+import io
+import json
 import os
 import pathlib
 import subprocess
@@ -14,21 +16,24 @@ from bmg_sweeps.records import files
 COMMANDS = {
     "list": ["list"],
     "show": ["show", "figure_3", "--scale", "lite"],
-    "status": ["status"],
+    "status": ["status", "figure_3"],
     "report": ["report", "figure_3"],
     "help": ["launch", "--help"],
 }
 
 
-def run(tmp_path, words, *python, **environment):
-    """Runs a command in a process; returns what it printed."""
-    command = [sys.executable, *python, "-m", "bmg_sweeps", *words]
-    if words[0] != "list" and "--help" not in words:
-        command += ["--storage", str(tmp_path / "runs")]
+def with_storage(words, folder):
+    """Of the test's own; help takes none."""
+    return words if "--help" in words else [*words, "--storage", str(folder / "runs")]
+
+
+def run(arguments, given="", **environment):
+    """Runs Python in a process; returns what it printed."""
     done = subprocess.run(
-        command,
+        [sys.executable, *arguments],
+        input=given.encode(),
         cwd=paths.ROOT,
-        env={k: v for k, v in (os.environ | environment).items() if v is not None},
+        env=os.environ | environment,
         capture_output=True,
         timeout=120,
         check=False,
@@ -39,23 +44,46 @@ def run(tmp_path, words, *python, **environment):
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_output_that_cannot_write_every_letter(tmp_path, words, encoding):
+def test_output_that_cannot_write_every_letter(tmp_path, monkeypatch, words, encoding):
     """What it cannot write is a question mark, and ends no command."""
-    shown = run(tmp_path, words, PYTHONIOENCODING=encoding)
-    shown.decode(encoding)
+    output, errors = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(sys, "stderr", errors)
+    status = __main__.main(with_storage(words, tmp_path))
+    monkeypatch.undo()
+    for stream in (output, errors):
+        stream.flush()
+    assert (status, errors.buffer.getvalue()) == (0, b"")
+    shown = output.buffer.getvalue().decode(encoding)
+    assert shown
     if words == ["list"]:
-        assert "with Q(?)" in shown.decode(encoding)
+        assert "with Q(?)" in shown
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-def test_python_that_keeps_no_docstrings(tmp_path, words):
-    run(tmp_path, words, PYTHONOPTIMIZE="2")
+def test_output_of_a_process_that_cannot_write_every_letter(tmp_path):
+    """The streams are those of Python's own start."""
+    words = ["-m", "bmg_sweeps", *with_storage(["list"], tmp_path)]
+    assert b"with Q(?)" in run(words, PYTHONIOENCODING="ascii")
+
+
+ALL = """
+import json, sys
+from bmg_sweeps import __main__
+sys.exit(any([__main__.main(words) for words in json.load(sys.stdin)]))
+"""
+
+
+def test_python_that_keeps_no_docstrings(tmp_path):
+    """All commands in one process, which takes a second to start."""
+    commands = [with_storage(words, tmp_path) for words in COMMANDS.values()]
+    assert run(["-c", ALL], json.dumps(commands), PYTHONOPTIMIZE="2")
 
 
 def test_without_docstrings_points_are_checked_all_the_same(tmp_path):
     """By a process that has them: the libraries of trainers need theirs."""
-    words = ["launch", "figure_3", "--dry-run"]
-    assert b"nothing is wrong" in run(tmp_path, words, PYTHONOPTIMIZE="2")
+    words = with_storage(["launch", "figure_3", "--dry-run"], tmp_path)
+    shown = run(["-m", "bmg_sweeps", *words], PYTHONOPTIMIZE="2")
+    assert b"nothing is wrong" in shown
 
 
 def test_a_user_without_a_home(tmp_path, monkeypatch):
@@ -67,7 +95,7 @@ def test_a_user_without_a_home(tmp_path, monkeypatch):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(pathlib.Path, "home", no_home)
-    assert __main__.main(["status", "--storage", str(tmp_path / "runs")]) == 0
+    assert __main__.main(with_storage(["status", "figure_3"], tmp_path)) == 0
     assert paths.cache() == paths.own_temporary() / "bmg_sweeps"
 
 
@@ -109,7 +137,7 @@ def test_a_report_of_a_storage_that_may_only_be_read(read_only, capsys, form):
 
 
 def test_status_of_a_storage_that_may_only_be_read(read_only):
-    assert __main__.main(["status", "--storage", str(read_only)]) == 0
+    assert __main__.main(["status", "figure_3", "--storage", str(read_only)]) == 0
 
 
 def test_another_package_of_the_name_trainers_is_not_taken(tmp_path):
@@ -120,17 +148,9 @@ def test_another_package_of_the_name_trainers_is_not_taken(tmp_path):
     (elsewhere / "trainers").mkdir(parents=True)
     (elsewhere / "trainers" / "__init__.py").write_text("raise SystemExit('foreign')")
     environment = os.environ | {"PYTHONPATH": str(folder), "HOME": str(folder)}
-    shown = subprocess.run(
-        [sys.executable, "-m", "bmg_sweeps", "show", "toy"],
-        cwd=elsewhere,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    point = shown.strip().splitlines()[-1].split()[0]
+    any_point = ""  # There is one, and its id begins so.
     done = subprocess.run(
-        [sys.executable, "-m", "bmg_sweeps", "run", "toy", "--point", point],
+        [sys.executable, "-m", "bmg_sweeps", "run", "toy", "--point", any_point],
         cwd=elsewhere,
         env=environment,
         capture_output=True,

@@ -1,5 +1,7 @@
 """A gradient and its derivative: against reverse mode throughout, and closed forms."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -40,6 +42,7 @@ def wavy_problem():
     return jax.tree.map(jnp.asarray, (params, context, data))
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def reverse_mode(loss, params, context, data):
     """The same, for JAX to differentiate as it does anything."""
     return jax.value_and_grad(loss, has_aux=True)(params, context, data)
@@ -61,7 +64,8 @@ def test_second_derivatives_of_a_bowl_have_a_closed_form():
         _, grads = mixed_mode.value_and_gradient(bowl, params, context, data)
         return grads @ direction
 
-    value, gradients = jax.value_and_grad(later, (0, 1, 2))(params, context, data)
+    later = jax.jit(jax.value_and_grad(later, (0, 1, 2)))
+    value, gradients = later(params, context, data)
     grads = HESSIAN @ params + MIXED @ context + data
     np.testing.assert_allclose(value, grads @ direction, rtol=1e-12)
     expected = HESSIAN @ direction, MIXED.T @ direction, np.zeros(2)
@@ -78,7 +82,7 @@ def test_the_value_and_its_auxiliary_outputs_are_constants():
         )
         return 10 * value + 100 * aux["twice"] + grads @ direction
 
-    actual = jax.grad(later)(jnp.array([1.0, -2.0]))
+    actual = jax.jit(jax.grad(later))(jnp.array([1.0, -2.0]))
     np.testing.assert_allclose(actual, HESSIAN @ direction, rtol=1e-12)
 
 
@@ -108,9 +112,10 @@ def test_a_batch_under_vmap_equals_separate_derivatives():
         _, grads = mixed_mode.value_and_gradient(wavy, params, context, data)
         return jnp.sum(jnp.sin(grads["w"])) + jnp.sum(grads["b"] ** 2)
 
-    actual = jax.vmap(jax.grad(later))(contexts)
+    actual = jax.jit(jax.vmap(jax.grad(later)))(contexts)
+    alone = jax.jit(jax.grad(later))
     for i in range(2):
-        expected = jax.grad(later)(jax.tree.map(lambda x, i=i: x[i], contexts))
+        expected = alone(jax.tree.map(lambda x, i=i: x[i], contexts))
         one = jax.tree.map(lambda x, i=i: x[i], actual)
         chex.assert_trees_all_close(one, expected, rtol=1e-12)
 

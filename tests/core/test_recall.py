@@ -14,19 +14,19 @@ NETWORK = networks.mlp(SIZES, 3)
 
 def drawn(network, size):
     """Weights and biases that are no zeros."""
-    params = network.init(jax.random.key(0), jnp.zeros(size))
+    params = jax.jit(network.init)(jax.random.key(0), jnp.zeros(size))
     leaves, shape = jax.tree.flatten(params)
     keys = jax.random.split(jax.random.key(1), len(leaves))
     noise = [jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
     return jax.tree.unflatten(shape, noise)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def params():
     return drawn(NETWORK, 4)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def inputs():
     return jax.random.normal(jax.random.key(2), (BATCH, 4))
 
@@ -72,7 +72,7 @@ def looked_up(params, inputs):
 def test_the_gradient_is_that_of_the_network(params, inputs):
     """In the parameters and in the inputs."""
     found, expected = (
-        jax.grad(loss(apply), (0, 1))(params, inputs)
+        jax.jit(jax.grad(loss(apply), (0, 1)))(params, inputs)
         for apply in (looked_up, NETWORK.apply)
     )
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
@@ -83,13 +83,16 @@ def test_products_with_the_hessian_are_those_of_the_network(params, inputs, mode
     """Forwards over backwards, and backwards over backwards."""
     along = jax.tree.map(jnp.cos, params)
 
-    def product(apply):
+    def product(apply, params, along):
         gradient = jax.grad(loss(apply))
         if mode == "forwards":
             return jax.jvp(lambda x: gradient(x, inputs), (params,), (along,))[1]
         return jax.vjp(lambda x: gradient(x, inputs), params)[1](along)[0]
 
-    found, expected = product(looked_up), product(NETWORK.apply)
+    found, expected = (
+        jax.jit(product, static_argnums=0)(apply, params, along)
+        for apply in (looked_up, NETWORK.apply)
+    )
     chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -100,7 +103,7 @@ def test_leaky_units_are_those_of_a_leaky_network(params, inputs):
     outputs = recall.forward(params, x, 0.3)
     np.testing.assert_allclose(outputs[-1], network.apply(params, x), rtol=1e-5)
     found = recall.gradient(params, x, outputs, along, 0.3)
-    expected = jax.grad(lambda p: network.apply(p, x) @ along)(params)
+    expected = jax.jit(jax.grad(lambda p: network.apply(p, x) @ along))(params)
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -131,5 +134,5 @@ def test_a_gradient_of_one_input_is_that_of_the_network(params, inputs):
     """In the parameters, along any combination of the outputs."""
     along, x = jnp.array([0.5, -1.0, 2.0]), inputs[0]
     found = recall.gradient(params, x, recall.forward(params, x), along)
-    expected = jax.grad(lambda p: NETWORK.apply(p, x) @ along)(params)
+    expected = jax.jit(jax.grad(lambda p: NETWORK.apply(p, x) @ along))(params)
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)

@@ -16,6 +16,7 @@ CHANNELS, FEATURE_SIZE = (4, 5), 6
 FRAMES = (210, 160, 12)  # Four frames in color.
 
 
+@functools.cache  # So that what was compiled of a network is found again.
 def build(
     num_blocks=1, dtype=jnp.float32, is_rematerialized=False, is_written_out=False
 ):
@@ -25,9 +26,9 @@ def build(
 
 
 @functools.cache
-def random_params(num_blocks=1):
+def random_params(**sizes):
     """Biases, too, so that one that is left out shows."""
-    params = jax.jit(build(num_blocks).init)(KEY, IMAGES)
+    params = jax.jit(build(**sizes).init)(KEY, IMAGES)
     leaves, structure = jax.tree.flatten(params)
     random = np.random.default_rng(1)
     noise = [random.normal(scale=0.3, size=leaf.shape) for leaf in leaves]

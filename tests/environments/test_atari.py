@@ -128,10 +128,10 @@ def test_seeds_differ_by_run_environment_and_span():
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
-@pytest.mark.parametrize("game", ["breakout", "pong", "ms_pacman"])
+@pytest.mark.parametrize("game", ["breakout", "ms_pacman"])
 def test_what_follows_a_seed_is_a_function_of_the_actions(game, monkeypatch):
     """Whatever the threads, the neighbors, the index and the play before."""
-    assert_played_alike(monkeypatch, game, num_steps=200)
+    assert_played_alike(monkeypatch, game, num_steps=120)
 
 
 def test_sticky_actions_are_functions_of_the_seed_as_well(monkeypatch):

@@ -49,6 +49,12 @@ def random_play(name):
     return jax.jit(functools.partial(jax.lax.scan, step))(start, (actions, keys[1:]))[1]
 
 
+@functools.cache
+def compiled_act(name):
+    """A step of one world."""
+    return jax.jit(functools.partial(worlds.act, worlds.GAMES[name]))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_observations_and_rewards_are_what_a_game_says(name):
     """Bool cells, of which each channel has some; float32 rewards, never negative."""
@@ -103,27 +109,42 @@ def test_an_action_sticks_as_often_as_told(name):
 @pytest.mark.parametrize(("probability", "expected"), [(0.0, 2), (1.0, 0)])
 def test_an_action_never_or_always_sticks(probability, expected):
     """At 0 the new action is done, whatever the draw; at 1 the first one, none."""
-    game = worlds.GAMES["breakout"]
-    world = worlds.start(game, jax.random.key(0))
-    act = jax.vmap(functools.partial(worlds.act, game), in_axes=(None, None, None, 0))
+    world = worlds.start(worlds.GAMES["breakout"], jax.random.key(0))
+    act = jax.vmap(compiled_act("breakout"), in_axes=(None, None, None, 0))
     keys = jax.random.split(jax.random.key(1), 1_000)
     world, _, _ = act(world, jnp.int32(2), probability, keys)
     np.testing.assert_array_equal(world.last_action, expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_world_alone_is_as_beside_others(name):
-    """Purity: steps of one world, without jit and vmap, from keys and actions alone."""
-    game, play = worlds.GAMES[name], random_play(name)
+def assert_alone_is_as_beside_others(name, act):
+    """Compares steps of one world with what became of it in `random_play`."""
+    play = random_play(name)
     step_numbers = [0, *np.flatnonzero(play.ends[:, 0])[:1], NUM_STEPS - 1]
     for i in step_numbers:
         beside = jax.tree.map(lambda x, i=i: x[i, 0], play)
-        with jax.disable_jit():
-            alone = worlds.act(
-                game, beside.before, beside.actions, STICKY_PROBABILITY, beside.keys
-            )
+        alone = act(beside.before, beside.actions, STICKY_PROBABILITY, beside.keys)
         expected = beside.after, beside.rewards, beside.ends
         chex.assert_trees_all_equal(alone, expected, strict=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_world_alone_is_as_beside_others(name):
+    """Purity: steps of one world, without vmap, from keys and actions alone."""
+    assert_alone_is_as_beside_others(name, compiled_act(name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "breakout" else pytest.param(n, marks=pytest.mark.slow) for n in NAMES],
+)
+def test_a_world_is_the_same_without_jit(name):
+    """Purity, where each operation runs by itself."""
+
+    def act(*arguments):
+        with jax.disable_jit():
+            return worlds.act(worlds.GAMES[name], *arguments)
+
+    assert_alone_is_as_beside_others(name, act)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,7 +169,7 @@ def middles(number):
 
 
 def test_the_ball_comes_from_each_side_equally_often():
-    states = jax.vmap(breakout.reset)(middles(100)[:, jnp.newaxis])
+    states = jax.jit(jax.vmap(breakout.reset))(middles(100)[:, jnp.newaxis])
     sides = np.stack([states.column, states.right], axis=-1)
     assert np.all(sides == [[0, 1]] * 50 + [[9, -1]] * 50)
 
@@ -156,7 +177,7 @@ def test_the_ball_comes_from_each_side_equally_often():
 def test_cars_have_ten_equally_likely_speeds_and_directions():
     """Each of them, and each pair of two cars that share a uniform."""
     uniforms = jnp.tile(middles(10_000)[:, jnp.newaxis], 2)
-    state = jax.vmap(freeway.reset)(uniforms)
+    state = jax.jit(jax.vmap(freeway.reset))(uniforms)
     assert set(np.unique(state.waits)) == {1, 2, 3, 4, 5}
     assert set(np.unique(state.directions)) == {-1, 1}
     choices = np.asarray(state.waits * state.directions)
@@ -164,6 +185,9 @@ def test_cars_have_ten_equally_likely_speeds_and_directions():
         assert np.all(np.unique(choices[:, car], return_counts=True)[1] == 1_000)
     four = np.unique(choices[:, :4], axis=0, return_counts=True)[1]
     assert four.size == 10_000
+
+
+asterix_steps = jax.jit(jax.vmap(asterix.step, in_axes=(None, None, 0)))
 
 
 @pytest.mark.parametrize("full", [[], [1, 2, 4, 5, 8], range(1, 9)])
@@ -176,9 +200,8 @@ def test_things_come_from_both_sides_are_gold_and_take_empty_rows_by_chance(full
         is_there=jnp.array(is_full), columns=jnp.full(8, 3), until_arrival=jnp.int32(0)
     )
     number = 6 * 24 * 100
-    after, _, _ = jax.vmap(asterix.step, in_axes=(None, None, 0))(
-        state, jnp.int32(0), middles(number)[:, jnp.newaxis]
-    )
+    uniforms = middles(number)[:, jnp.newaxis]
+    after, _, _ = asterix_steps(state, jnp.int32(0), uniforms)
     comes = np.asarray(after.is_there) & ~is_full
     assert np.all(comes.sum(axis=1) == min(num_empty, 1))
     assert np.all(comes.sum(axis=0)[~is_full] == number // max(num_empty, 1))

@@ -138,8 +138,7 @@ def test_the_examples_of_a_sweep_are_of_its_scale():
 def test_memory_is_that_of_the_device_that_points_will_run_on(monkeypatch):
     """On CPUs convolutions are written out, which takes more of it."""
     checked_here.patch(monkeypatch)
-    values = small_atari.PONG | {"channels": (4,), "num_blocks": 1}
-    point = resolve("atari", values)
+    point = resolve("atari", small_atari.PONG | small_atari.IMPALA)
     of_cpu, of_gpu = (
         checking.check([point], platform=platform)[point.structure]
         for platform in ("cpu", "gpu")

@@ -57,6 +57,7 @@ REFUSED = """if True:
 """
 
 
+@pytest.mark.faults
 def test_what_a_cluster_cannot_do_is_refused(checkout, cluster):
     """Each process has a memory of its own: what the driver writes, no node finds.
 
@@ -98,7 +99,7 @@ def test_points_run_on_both_nodes_and_outlive_one(checkout, cluster):
         nodes = nodes_that_train(checkout / "both")
         if len(nodes) == 2:
             break
-        time.sleep(0.2)
+        time.sleep(0.5)
     kill_a_node()
     output, _ = process.communicate(timeout=240)
     assert len(nodes) == 2

@@ -7,6 +7,7 @@ tests of this module share a few launches.
 
 import contextlib
 import ipaddress
+import json
 import os
 import pathlib
 import re
@@ -194,7 +195,7 @@ class Disturbed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def disturbed(undisturbed, folder):
-    """Kill −9 the driver, launch; SIGTERM it, launch."""
+    """Kill −9 the driver, launch; SIGTERM it, and train on without Ray."""
     sweep, storage = undisturbed[0], str(folder / "disturbed")
     driver = begin(folder, sweep, storage)
     driver.kill()
@@ -208,21 +209,57 @@ def disturbed(undisturbed, folder):
     driver.terminate()
     said, _ = driver.communicate(timeout=120)
     after = counts(sweep, storage)
-    assert launch(folder, sweep, storage, "--wandb", "off").returncode == 0
+    finish(folder, sweep, storage)
     return Disturbed(storage, said, after, ray_folder, mode, listening)
 
 
 def begin(folder, sweep, storage):
     """Launches; returns the driver once it has finished a point, and goes on."""
-    before = counts(sweep, storage).get("done", 0)
+    chosen = choices.choose(sweep, choices.Choice())
+    opened = files.open_storage(storage)
+
+    def num_done():
+        return planning.plan(opened, [chosen]).counts().get("done", 0)
+
+    before = num_done()
     arguments = ("launch", sweep, "--storage", storage, "--wandb", "off")
     process = subprocess.Popen(**command(folder, *arguments))
     deadline = time.monotonic() + 200
-    while counts(sweep, storage).get("done", 0) <= before and process.poll() is None:
+    while num_done() <= before and process.poll() is None:
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        time.sleep(0.3)
     assert process.poll() is None, process.stdout.read()
     return process
+
+
+FINISH = """
+import json, sys
+from bmg_sweeps.records import files
+from bmg_sweeps.running import work_unit
+
+storage, trainer, stops = json.load(sys.stdin)
+task = work_unit.Task(trainer=trainer, stops=stops)
+statuses = work_unit.run(files.open_storage(storage), task)
+assert {*statuses.values()} == {"done"}, statuses
+"""
+
+
+def finish(folder, sweep, storage):
+    """Trains what launches have left in one process, as a worker of theirs does."""
+    chosen = choices.choose(sweep, choices.Choice())
+    told = storage, chosen.sweep.trainer, choices.stops_of([chosen])
+    environment = command(folder)["env"]
+    environment |= cluster.worker_environment(cluster.Resources())
+    environment["JAX_COMPILATION_CACHE_DIR"] = str(folder / ".cache" / "bmg_sweeps")
+    subprocess.run(
+        [sys.executable, "-c", FINISH],
+        input=json.dumps(told),
+        env=environment,
+        cwd=paths.ROOT,
+        text=True,
+        timeout=300,
+        check=True,
+    )
 
 
 def folder_of_ray(driver):

@@ -7,9 +7,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-import s3fs
 import toy_points
-from moto import server as moto_server
 
 from bmg_sweeps import __main__, errors
 from bmg_sweeps.records import attempts, files, leases, store
@@ -24,6 +22,8 @@ MAX_SECONDS = 8.0  # Until a storage that cannot be used is an error.
 @pytest.fixture(scope="module")
 def address():
     """Starts a server on a free port."""
+    from moto import server as moto_server
+
     server = moto_server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     yield "http://{}:{}".format(*server.get_host_and_port())
@@ -33,6 +33,8 @@ def address():
 @pytest.fixture
 def credentials(monkeypatch, tmp_path):
     """Keys that open nothing, and no file of the user's that says more."""
+    import s3fs
+
     nothing = tmp_path / "nothing"
     for name, value in {
         "AWS_ACCESS_KEY_ID": "testing",
@@ -220,6 +222,8 @@ def test_a_point_trains_stops_and_goes_on_to_the_same_bits_as_on_a_disk(
 
 def assert_one_line_soon(capsys, uri, reason):
     """Reading ends a command with one line; so does the look before a launch."""
+    import s3fs
+
     s3fs.S3FileSystem.clear_instance_cache()
     began = time.monotonic()
     assert __main__.main(["status", "figure_2", "--storage", uri]) == 2
