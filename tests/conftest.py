@@ -4,6 +4,7 @@ import os
 
 import gin
 import jax
+import psutil
 import pytest
 import toy_points
 
@@ -20,6 +21,7 @@ jax.config.update("jax_disable_most_optimizations", True)
 os.environ.update(RAY_worker_niceness="0")
 
 LONG = ("launching", "trainers")  # Folders of files that take longest.
+MAX_BYTES = 2 << 30  # Of a process; `make test` has three.
 
 
 def pytest_collection_modifyitems(items):
@@ -28,10 +30,26 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _forget_programs():
-    """Those that a file has compiled: of all files they would take gigabytes."""
+def _forget_programs(request):
+    """Those that files have compiled: of all files they would take gigabytes.
+
+    Tests of trainers change what programs are traced with, such as the length of a
+    chunk: no other file may find theirs, nor they another's.
+    """
+    is_apart = request.path.parent.name == "trainers"
+    if is_apart:
+        jax.clear_caches()
     yield
-    jax.clear_caches()
+    if is_apart or psutil.Process().memory_info().rss > MAX_BYTES:
+        jax.clear_caches()
+
+
+@pytest.fixture
+def optimized():
+    """What trains for long is compiled as users' programs are."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ VALUES = {
     "num_shots": 2,
     "num_queries": 2,
     "num_evaluation_queries": 3,
-    "num_blocks": 2,
+    "num_blocks": 1,
     "num_filters": 4,
     "convolution": "plain",  # Compiles faster; the other form has tests of its own.
     "meta_batch_size": 2,

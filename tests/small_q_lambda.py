@@ -1,4 +1,4 @@
-"""Two-colors with a tiny Q(λ) agent, for its tests; programs are compiled once."""
+"""Two-colors with a tiny Q(λ) agent, for its tests; a file compiles programs once."""
 
 import functools
 

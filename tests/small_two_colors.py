@@ -1,7 +1,7 @@
 """Two-colors with tiny networks, and its learner under a given w, for its tests.
 
 By hand there is one function, the agent's update rule, called as often as it takes.
-Programs are compiled once for all test files.
+Programs are compiled once for all tests of a file.
 """
 
 import dataclasses

@@ -80,7 +80,7 @@ TRAINERS = {
     "two_colors_actor_critic": small_two_colors.VALUES,
     "few_shot": small_few_shot.VALUES
     | small_few_shot.BMG
-    | {"num_blocks": 1, "inner_steps": 1, "target_steps": 2},
+    | {"inner_steps": 1, "target_steps": 2},
 }
 
 

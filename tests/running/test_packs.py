@@ -223,13 +223,23 @@ def test_widths_are_tried_out_until_one_is_no_faster(monkeypatch, most, expected
     assert programs.fastest_width(None, None, None, most) == expected
 
 
-def test_a_chunk_of_a_pack_is_timed(storage):
-    """A real one, of nothing that is recorded."""
+def test_the_second_chunk_of_a_pack_is_timed(storage, monkeypatch):
+    """A real one, of nothing that is recorded; each look at the clock is twice as late.
+
+    So no other two looks are as far apart.
+    """
+    looks = [1.0]
+
+    def clock():
+        looks.append(2 * looks[-1])
+        return looks[-1]
+
     declare(storage, "a")
     text = store.gin_text(storage, "toy_trainer", "a")
     trainer, config = binding.bind("toy_trainer", text)
-    width = programs.fastest_width(trainer, pack.as_arrays(config), None, 2)
-    assert width in (1, 2)
+    monkeypatch.setattr(programs, "time", types.SimpleNamespace(perf_counter=clock))
+    seconds = programs._chunk_seconds(trainer, [pack.as_arrays(config)] * 2, None)
+    assert seconds == looks[-1] - looks[-2]
     assert not record(storage, "a").progress
 
 

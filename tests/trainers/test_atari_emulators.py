@@ -65,15 +65,33 @@ def assert_same(actual, expected):
     jax.tree.map(np.testing.assert_array_equal, actual, expected)
 
 
-CASES = [(SMALL, 0), (SMALL, 1), (SMALL, 3), (SHORT, 3), (SHORT, 7), (UNEVEN, 8)]
+@pytest.fixture(scope="module")
+def saved():
+    """What is saved after two rounds of the small game."""
+    with played(SMALL, 2) as (games, _):
+        return [array.copy() for array in games.save()]
 
 
-@pytest.mark.parametrize(("settings", "num_rounds"), CASES)
-def test_what_is_restored_goes_on_as_if_undisturbed(settings, num_rounds):
-    """With an empty ring, a full one and one that wraps; and what it saves next."""
+CASES = [
+    (SMALL, 0, 1),
+    pytest.param(SMALL, 1, 2, marks=pytest.mark.slow),
+    (SMALL, 3, 1),
+    pytest.param(SHORT, 3, 1, marks=pytest.mark.slow),
+    (SHORT, 7, 2),
+    (UNEVEN, 8, 1),
+]
+
+
+@pytest.mark.parametrize(("settings", "num_rounds", "threads"), CASES)
+def test_what_is_restored_goes_on_as_if_undisturbed(settings, num_rounds, threads):
+    """With an empty ring, a full one and one that wraps; and what it saves next.
+
+    The number of threads may change.
+    """
+    emulators = dataclasses.replace(settings.emulators, threads=threads)
     with (
         played(settings, num_rounds) as (undisturbed, _),
-        _atari_emulators.opened(settings) as restored,
+        _atari_emulators.opened(settings._replace(emulators=emulators)) as restored,
     ):
         restored.restore(undisturbed.save())
         for _ in range(2):
@@ -194,42 +212,31 @@ def damaged(arrays):
     yield []
 
 
-def test_what_was_not_saved_is_refused_in_one_line():
+def test_what_was_not_saved_is_refused_in_one_line(saved):
     """A changed number in any array, one that is missing, other settings."""
     other = SMALL._replace(replay_capacity=6)
     with (
-        played(SMALL, 2) as (games, _),
         _atari_emulators.opened(SMALL) as fresh,
         _atari_emulators.opened(other) as stranger,
     ):
-        arrays = games.save()
-        for damage in damaged(arrays):
+        for damage in damaged(saved):
             with pytest.raises(ValueError, match="saved games: ") as caught:
                 fresh.restore(damage)
             assert "\n" not in str(caught.value)
         with pytest.raises(ValueError, match="under the same settings"):
-            stranger.restore(arrays)
-        fresh.restore(arrays)  # Refusals leave nothing behind.
-        assert_same(fresh.save(), arrays)
+            stranger.restore(saved)
+        fresh.restore(saved)  # Refusals leave nothing behind.
+        assert_same(fresh.save(), saved)
 
 
-def test_emulators_that_lead_elsewhere_are_noticed(monkeypatch):
+def test_emulators_that_lead_elsewhere_are_noticed(saved, monkeypatch):
     """As those of another version of ale-py would."""
-    with played(SMALL, 2) as (games, _), _atari_emulators.opened(SMALL) as fresh:
-        arrays = games.save()
-        monkeypatch.setattr(atari, "span_seed", lambda *_: 1)
-        with pytest.raises(ValueError, match="acted again, they lead elsewhere"):
-            fresh.restore(arrays)
-
-
-def test_the_number_of_threads_may_change():
-    threads = dataclasses.replace(SMALL.emulators, threads=2)
+    monkeypatch.setattr(atari, "span_seed", lambda *_: 1)
     with (
-        played(SMALL, 1) as (games, _),
-        _atari_emulators.opened(SMALL._replace(emulators=threads)) as other,
+        _atari_emulators.opened(SMALL) as fresh,
+        pytest.raises(ValueError, match="acted again, they lead elsewhere"),
     ):
-        other.restore(games.save())
-        assert_same(other.read(act, STATE), games.read(act, STATE))
+        fresh.restore(saved)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +256,7 @@ def test_a_setting_that_makes_no_sense_is_refused(field, value, message):
 
 def test_the_log_is_as_long_as_the_ring_and_a_span():
     """It does not grow with the rounds: 3 rounds of 5 steps, a span of 14, a game."""
-    with played(SHORT, 12) as (games, _):
+    with played(SHORT, 9) as (games, _):
         lengths = games.save()[3]
         assert lengths.max() <= 3 * 5 + 14 + 7
 

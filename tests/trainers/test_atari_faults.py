@@ -7,6 +7,7 @@ processes thirty times on MinAtar, and ten times on a real game.
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,8 +29,10 @@ FREEWAY = (
     | small_atari.IMPALA
     | {"game": "freeway", "channels": (), "num_blocks": 0}
 )
+# The same, with half the games.
+FREEWAYS = FREEWAY | {"num_environments": 2, "replay_capacity": 6, "record_interval": 2}
 MINATAR = small_atari.MINATAR | small_atari.BMG
-ROUND = 4 * 5 * 4  # Frames of four games, five steps, four frames each.
+ROUND = 2 * 5 * 4  # Frames of two games, five steps, four frames each.
 STOP = {"frames": 6 * ROUND}
 TRAIN = "import sys, test_atari_faults; test_atari_faults.train(*sys.argv[1:])"
 ACTIONS = -3  # Their place among the arrays of a state: logits and checksums follow.
@@ -52,11 +55,11 @@ def record(storage, point_id):
 def freeways(tmp_path_factory):
     """An undisturbed point of a real game, and two that have stopped on the way."""
     storage = files.open_storage(str(tmp_path_factory.mktemp("freeways")))
-    for point_id in ("calm", "log", "file"):
-        declare(storage, point_id, FREEWAY)
+    for point_id in ("calm", "log"):
+        declare(storage, point_id, FREEWAYS)
     assert run(storage, "calm") == "done"
-    for point_id in ("log", "file"):
-        assert run(storage, point_id, should_stop=stop_after(4)) == "missing"
+    assert run(storage, "log", should_stop=stop_after(4)) == "missing"
+    shutil.copytree(storage.path(TRAINER, "log"), storage.path(TRAINER, "file"))
     return storage
 
 
@@ -101,7 +104,7 @@ def test_emulators_that_lead_elsewhere_begin_a_point_anew(freeways, monkeypatch)
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     ("values", "kills", "frames"),
-    [(MINATAR, 30, 24_000), (FREEWAY, 10, 150 * ROUND)],
+    [(MINATAR, 30, 24_000), (FREEWAY, 10, 300 * ROUND)],
     ids=["minatar", "freeway"],
 )
 def test_a_process_that_is_killed_leaves_a_point_that_goes_on(

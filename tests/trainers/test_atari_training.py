@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from bmg_sweeps.environments.minatar import scores
 from bmg_sweeps.running import binding
 from bmg_sweeps.sweep import choices, point
 from trainers import atari
@@ -28,10 +27,8 @@ def last_row(update_kind, seed):
 
 
 def test_impala_learns():
-    """Random play has 0.39. Seeds 0 to 4 ended at scores of 2.63 to 2.94."""
-    row = last_row("impala", seed=0)
-    assert row["score"] > 2
-    assert scores.SCORES["breakout"].random < 0.5
+    """Random play has 0.39. Seeds 0 to 4 ended at scores of 2.43 to 2.89."""
+    assert last_row("impala", seed=0)["score"] > 2
 
 
 @pytest.mark.slow

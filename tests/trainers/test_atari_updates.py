@@ -136,13 +136,13 @@ def differences():
     flat, unflatten = jax.flatten_util.ravel_pytree(learner.meta_params)
 
     @jax.jit
-    def values(points):
-        moved = jax.vmap(lambda w: params_after_update(given, learner, unflatten(w)))
-        objectives = fixed_objectives(given, _atari_updates.stacx(given, learner)[0])
-        return jax.vmap(objectives)(moved(points))
+    def values(given, agent, after, points):
+        moved = jax.vmap(lambda w: params_after_update(given, agent, unflatten(w)))
+        return jax.vmap(fixed_objectives(given, after))(moved(points))
 
     steps, center = STEP * np.eye(flat.size), flat[np.newaxis]
-    found = values(jnp.concatenate([center + steps, center - steps]))
+    points = jnp.concatenate([center + steps, center - steps])
+    found = values(given, learner.agent, updated("stacx"), points)
     return {
         name: (both[: flat.size] - both[flat.size :]) / (2 * STEP)
         for name, both in found.items()
@@ -162,11 +162,10 @@ def test_meta_gradients_are_finite_differences_of_the_right_quantity(name, diffe
     assert np.all(actual != 0)  # Each of the 18 has a way to the agent.
 
 
-def params_after_update(given, learner, meta_params):
+def params_after_update(given, agent, meta_params):
     """u_0¹(w): features and the main task."""
-    learner = learner._replace(meta_params=meta_params)
-    after, _ = _atari_updates.stacx(given, learner)
-    return main(after.agent.params)
+    after, _ = _atari_updates._inner_loop(given, meta_params, agent)
+    return main(after.params)
 
 
 def objective_gradient(given, params):

@@ -179,7 +179,7 @@ def test_batches_are_dealt_out_in_order():
     trajectories = small_atari.trajectories(config, number)
     names = jnp.arange(number)
     trajectories = trajectories._replace(a_t=jnp.tile(names, (5, 1)))
-    batches = atari.batches_of(config, trajectories)
+    batches = jax.jit(atari.batches_of)(config, trajectories)
     for part, expected in (
         (batches.main, [0, 1, 2, 3, 4]),
         (batches.meta, [0, 1, 2, 3, 4, 5, 6]),
@@ -198,7 +198,8 @@ def test_updates_without_batches_of_their_own_have_none():
     """K = L = 1."""
     config = small_atari.make_config()
     number = config.num_online + _atari_worlds.num_samples(config)
-    batches = atari.batches_of(config, small_atari.trajectories(config, number))
+    trajectories = small_atari.trajectories(config, number)
+    batches = jax.eval_shape(atari.batches_of, config, trajectories)
     assert batches.inner is None
     assert batches.target is None
 
@@ -238,11 +239,10 @@ def test_only_the_first_update_of_a_round_is_on_policy(monkeypatch):
 
 def test_real_games_share_one_program():
     """Six actions or eighteen: which a game has is data."""
+    values = small_atari.PONG | small_atari.IMPALA | {"channels": (), "num_blocks": 0}
 
     def program(game):
-        config = small_atari.make_config(
-            **small_atari.PONG | small_atari.IMPALA | {"game": game}
-        )
+        config = small_atari.make_config(**values | {"game": game})
         with atari.open_source(config) as source:
             delivers = source.delivers
         state = jax.eval_shape(

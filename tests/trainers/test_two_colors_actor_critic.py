@@ -264,7 +264,14 @@ def test_a_constant_entropy_weight_is_a_fixed_one(values):
     )
 
 
-@pytest.mark.parametrize("values", [FIXED, *MG[1:]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        FIXED,
+        MG[1],
+        pytest.param(*MG[2].values, id=MG[2].id, marks=pytest.mark.slow),
+    ],
+)
 def test_points_trained_together_are_points_trained_alone(values, monkeypatch):
     """Style rule 5: `vmap` over a stacked `Config`; test_contracts has BMG.
 

@@ -24,14 +24,6 @@ BMG = {
 SMALL = {"hidden_sizes": (64, 64), "learning_rate": 0.3}
 
 
-@pytest.fixture
-def optimized():
-    """Networks of the paper's sizes are compiled as users' are."""
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", True)
-
-
 @pytest.mark.parametrize("weight", [0.5, 0.1])
 def test_the_entropy_weight_starts_where_it_is_told(weight):
     """ε_w(0), of the untrained meta-network."""
