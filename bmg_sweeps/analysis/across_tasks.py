@@ -145,10 +145,11 @@ def _cells(
     tasks, rule = _declared(results), results.sweep.select
     if run is None:
         return f"no point of {rule.over[0]} {seed}"
-    last = selection.last_budget(results.chosen, rule.axis)
+    axis = results.first.axis
+    last = selection.last_budget(results.chosen, axis)
     pair = []
     for metric in (tasks.score, tasks.normalized):
-        column = at_budget.read_all([run], rule.axis, last, metric)
+        column = at_budget.read_all([run], axis, last, metric)
         if isinstance(column, str):
             return f"{rule.over[0]} {seed}: {column}"
         pair += column

@@ -15,8 +15,8 @@ class Missing(NamedTuple):
     """Why a run has no number at a budget."""
 
     reason: str
-    # Whether the training itself led to it: then it tells of the configuration. What
-    # was not run, or failed by its machine, does not.
+    # True if the training diverged. False if the run was not started or its machine
+    # failed.
     is_divergence: bool = False
 
 
@@ -85,7 +85,7 @@ def read(
     if missing:
         return missing
     value = look_up(one.table(metric), axis, amount, metric, last)
-    return _without_value(one, axis, amount, metric) if value is None else value
+    return _without_value(one, axis, amount, metric, last) if value is None else value
 
 
 def read_test(
@@ -134,22 +134,34 @@ def look_up(
     """
     if last is None:
         return readings.value_at(rows, axis, metric, amount)
-    begin, end = (bisect.bisect_right(rows.get(axis, ()), n)
-                  for n in (amount - last, amount))  # fmt: skip
+    begin, end = _window(rows, axis, amount, last)
     values = rows[metric][begin:end] if metric in rows else []
     return statistics.fmean(values) if values and None not in values else None
 
 
 def _without_value(
-    one: readings.Trained, axis: str, amount: float, metric: str
+    one: readings.Trained, axis: str, amount: float, metric: str, last: float | None
 ) -> Missing:
     """Says why a point that has trained to a budget has no number there."""
     table = one.table(metric)
     if metric not in table:
         return Missing(f"{metric} is no column of its rows")
-    if not bisect.bisect_right(table[axis], amount):
+    begin, end = _window(table, axis, amount, last)
+    if not end:
         return Missing(f"no row before {amount:g} {axis}")
+    if begin == end:
+        return Missing(f"no row in the last {last:g} {axis} before {amount:g}")
     return Missing(f"{metric} is not finite", is_divergence=True)
+
+
+def _window(
+    rows: store.Rows, axis: str, amount: float, last: float | None
+) -> tuple[int, int]:
+    """Returns the places of the rows that are read: the last one, or several."""
+    column = rows.get(axis, ())
+    end = bisect.bisect_right(column, amount)
+    begin = end - 1 if last is None else bisect.bisect_right(column, amount - last)
+    return max(begin, 0), end
 
 
 def _incomplete(
@@ -161,7 +173,7 @@ def _incomplete(
     width = readings.pack_width(one)
     if width != 1 and (readings.is_timed(axis) or readings.is_timed(metric)):
         if width is None:
-            return Missing("left a pack, whose hours may be among its own")
+            return Missing("left its pack; its hours may include the pack's")
         return Missing(f"ran in a pack of {width}, whose hours are not its own")
     reached = one.record.progress.get(axis, 0)
     if reached >= amount:

@@ -2,19 +2,20 @@
 
 A claim compares two quantities: it says that one is more, or that the two are equal
 within a margin. `verdicts` has the words and what stands behind them. Where there are
-tasks beside the seeds, means of seeds are compared; or a statistic over tasks, of which
-runs are resampled within each task. Without any spread between seeds there is nothing
-that a difference could be measured by, and the claim is open.
+tasks beside the seeds, each seed has one number: the mean over its tasks, or another
+statistic over them. Without any spread between seeds there is nothing that a difference
+could be measured by, and the claim is open.
 
 Where a method had a choice of configurations, the numbers that decide are those of
 seeds that did not choose (`held_out`): its own are too high, by more the more there
-were to choose from. A statistic over tasks is then that of each seed. What the seeds
-that chose say stands beside it, as the plain verdict. A claim that is not decided says
-how many fresh seeds would decide it (`power`).
+were to choose from. What the seeds that chose say stands beside it, as the plain
+verdict. A claim that is not decided says how many fresh seeds would decide it
+(`power`).
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from bmg_sweeps.analysis import (
     held_out,
     intervals,
     power,
+    readings,
     selection,
     verdicts,
 )
@@ -52,23 +54,21 @@ class Reading:
 
     quantity: Quantity
     score: Score
-    by_seed: Mapping[object, float]
+    by_seed: Mapping[Any, float]
     numbers: np.ndarray | None = None  # [N, M] by seed and task; None where one lacks.
     # By seed, of what other seeds chose, or why there is none; None without a choice.
     apart: Mapping[object, float] | str | None = None
 
     def estimate(self, statistic: str | None) -> Estimate:
-        """Mean over seeds, or a statistic over tasks; and its deviation over seeds."""
-        if statistic is None or self.numbers is None:
-            return estimates.estimate(self.by_seed.values())
-        apart = estimates.estimate(self.of_seeds(statistic))
-        return dataclasses.replace(apart, mean=_point(statistic, self.numbers))
+        """Mean and deviation over seeds, each of which has one number: `of_seeds`."""
+        return estimates.estimate(self.of_seeds(statistic).values())
 
-    def of_seeds(self, statistic: str | None) -> list[float]:
-        """The number of each seed, or its statistic over tasks."""
+    def of_seeds(self, statistic: str | None) -> dict[Any, float]:
+        """The mean of each seed over its tasks, or another statistic over them."""
         if statistic is None or self.numbers is None:
-            return [*self.by_seed.values()]
-        return [_point(statistic, seed[np.newaxis]) for seed in self.numbers]
+            return dict(self.by_seed)
+        points = [_point(statistic, seed[np.newaxis]) for seed in self.numbers]
+        return dict(zip(sorted(self.by_seed), points, strict=True))
 
     @property
     def held_out(self) -> float | None:
@@ -98,14 +98,14 @@ def decide(results: Results) -> tuple[Decided, ...]:
     """Compares the quantities of each of a sweep's claims.
 
     Returns:
-        One for each claim; all are open where nothing is selected on the sweep's axis.
+        One for each claim, at the last budget of the first axis that there is; all are
+        open where nothing may be selected on it.
     """
-    axis, all_claims = results.sweep.select.axis, results.sweep.claims
-    selected = results.selections.get(axis)
-    if selected is None or selected.refused:
-        reason = (selected and selected.refused) or f"no budgets of {axis}"
-        return tuple(Decided(claim=claim, reason=reason) for claim in all_claims)
-    last = selection.last_budget(results.chosen, axis)
+    selected, all_claims = results.first, results.sweep.claims
+    refused = selected.refused
+    if refused:
+        return tuple(Decided(claim=claim, reason=refused) for claim in all_claims)
+    last = selection.last_budget(results.chosen, selected.axis)
     best = {s.method: s for s in selected.best if s.budget == last}
     found = [_compared(results, claim, best) for claim in all_claims]
     alone = {i: one for i, (_, one) in enumerate(found) if one is not None}
@@ -125,6 +125,10 @@ def _compared(
     results: Results, claim: Claim, best: Mapping[str, Score]
 ) -> tuple[Decided, verdicts.Alone | None]:
     """Compares both quantities; a claim without a difference has no verdict."""
+    rule, axis = results.sweep.select, results.first.axis
+    refused = refusal(rule, axis, claim, results.trained)
+    if refused:
+        return Decided(claim=claim, reason=refused), None
     more, less = (
         _reading(results, side, best, claim.over_tasks) for side in claim.quantities
     )
@@ -132,7 +136,7 @@ def _compared(
         reason = more if isinstance(more, str) else str(less)
         return Decided(claim=claim, reason=reason), None
     one = Decided(claim=claim, more=more, less=less)
-    reason = _why_not(results.sweep.select.over, claim, more, less)
+    reason = _why_not(rule.over, claim, more, less)
     if reason:
         return dataclasses.replace(one, reason=reason), None
     plain, alone = _judged(one, _difference(claim.over_tasks, more, less))
@@ -173,12 +177,12 @@ def _lacking(one: Decided, level: float) -> power.Range | None:
     is_lacking = not one.verdict.is_decided and isinstance(one.difference, Interval)
     if not is_lacking or more is None or less is None or is_equality(one.claim):
         return None
+    both = [side.of_seeds(one.claim.over_tasks) for side in (more, less)]
     if is_paired(more, less):
-        of_seeds, size = pairs(more.by_seed, less.by_seed)
+        of_seeds, size = pairs(*both)
         sides = [differences.mean(of_seeds, 1.0, size)]
     else:
-        statistic = one.claim.over_tasks
-        sides = [differences.mean(r.of_seeds(statistic), 1.0) for r in (more, less)]
+        sides = [differences.mean([*by_seed.values()], 1.0) for by_seed in both]
     total = sum(side.variance for side in sides)
     if not total:
         return None
@@ -186,6 +190,29 @@ def _lacking(one: Decided, level: float) -> power.Range | None:
     variances = [side.variance for side in sides]
     effect = one.difference.estimate
     return power.seeds_to_decide(effect, variances, freedom, level)
+
+
+def refusal(
+    rule: grid.Select, axis: str, claim: Claim, trained: Iterable[Trained]
+) -> str | None:
+    """Says why a claim's quantities cannot be compared at all; None if they can.
+
+    Args:
+        rule: says which columns decide and test.
+        axis: that the budgets are measured on.
+        claim: names the quantities.
+        trained: the points; numbers of time and memory need a single device.
+    """
+    if axis != rule.axis and any(q.at or q.last for q in claim.quantities):
+        return f"it names amounts of {rule.axis}, and budgets are of {axis}"
+    names = [name for q in claim.quantities for name in _columns(rule, q)]
+    return readings.refusal(trained, axis, *names)
+
+
+def _columns(rule: grid.Select, quantity: Quantity) -> list[str]:
+    """Names the column that is read, and the one that is taken off it, if any."""
+    first = quantity.metric or rule.test or rule.metric
+    return [first, quantity.minus] if quantity.minus else [first]
 
 
 def _why_not(
@@ -231,14 +258,14 @@ def _reading(
         is_there = quantity.method in results.methods
         none = "no configuration of {} is complete" if is_there else "no point is of {}"
         return none.format(quantity.method)
-    rule, key = results.sweep.select, (score.budget, score.method)
-    apart = results.selections[rule.axis].held_out.get(key)
+    rule, apart = results.sweep.select, results.first.apart(score)
     tests = dict(zip((p.id for p in score.points), score.test_rows, strict=False))
     tests |= apart.test_rows if apart else {}
 
     def value_of(p: Point) -> float | Missing:
         rows = tests.get(p.id, {})
-        return value(rule, quantity, results.by_id[p.id], rows, score.budget)
+        one, at = results.by_id[p.id], (score.axis, score.budget)
+        return value(rule, quantity, one, rows, at)
 
     values: list[float] = []
     for p in score.points:
@@ -260,7 +287,7 @@ def value(
     quantity: Quantity,
     one: Trained,
     tests: store.Rows,
-    budget: float,
+    budget: tuple[str, float],
 ) -> float | Missing:
     """Reads a column of one run, less another one if the quantity says so.
 
@@ -269,18 +296,18 @@ def value(
         quantity: what is read.
         one: the run.
         tests: rows of its tests.
-        budget: where a quantity is read that names no other amount.
+        budget: axis, and where a quantity is read that names no other amount.
 
     Returns:
         The number, or why there is none.
     """
-    names = filter(None, (quantity.metric or rule.test or rule.metric, quantity.minus))
-    amount, last, found = quantity.at or budget, quantity.last, []
-    for name in names:
+    axis, amount = budget
+    amount, last, found = quantity.at or amount, quantity.last, []
+    for name in _columns(rule, quantity):
         if name == rule.test:
-            number = at_budget.read_test(one, tests, rule, rule.axis, amount, last)
+            number = at_budget.read_test(one, tests, rule, axis, amount, last)
         else:
-            number = at_budget.read(one, rule.axis, amount, name, last)
+            number = at_budget.read(one, axis, amount, name, last)
         if isinstance(number, Missing):
             return number
         found.append(number)
@@ -297,15 +324,18 @@ def _apart(
     """Reads a quantity where other seeds have chosen; None where none had a choice."""
     if apart is None or not apart.has_choice:
         return None
-    return read_seeds(
-        apart.decisive, value_of, quantity, rule.floor, statistic, "folds"
-    )
+    floor = rule.floor if is_deciding(rule, quantity) else None
+    return read_seeds(apart.decisive, value_of, floor, statistic, "folds")
+
+
+def is_deciding(rule: grid.Select, quantity: Quantity) -> bool:
+    """Whether a quantity is in the unit of the floor: what decides, or its test."""
+    return _columns(rule, quantity) == [rule.test or rule.metric]
 
 
 def read_seeds(
     runs: folds.Runs,
     value_of: Callable[[Point], float | Missing],
-    quantity: Quantity,
     floor: float | None,
     statistic: str | None,
     noun: str,
@@ -315,15 +345,13 @@ def read_seeds(
     Args:
         runs: of each seed.
         value_of: reads the quantity of a run.
-        quantity: what is read.
-        floor: of the metric that decides, which is in the unit of no other one.
+        floor: what counts where a run has diverged; None is nothing.
         statistic: over tasks; None is the mean.
         noun: what the seeds are where they diverge.
 
     Returns:
         A number by seed; or why there is none.
     """
-    floor = floor if quantity.metric is None else None
     if statistic is None:
         return folds.read(runs, value_of, floor, noun=noun)
 
@@ -336,13 +364,12 @@ def read_seeds(
 def _difference(
     statistic: str | None, more: Reading, less: Reading
 ) -> Difference | float:
-    """Compares in pairs where both are of the same runs."""
-    if statistic and more.numbers is not None and less.numbers is not None:
-        return differences.over_tasks(statistic, more.numbers, less.numbers)
+    """Compares the numbers of seeds, in pairs where both are of the same runs."""
+    both = [side.of_seeds(statistic) for side in (more, less)]
     if is_paired(more, less):
-        of_seeds, size = pairs(more.by_seed, less.by_seed)
+        of_seeds, size = pairs(*both)
         return differences.of_pairs(differences.mean(of_seeds, size=size))
-    sides = (differences.mean([*one.by_seed.values()]) for one in (more, less))
+    sides = (differences.mean([*by_seed.values()]) for by_seed in both)
     return differences.of_means(*sides)
 
 
@@ -361,7 +388,7 @@ def _difference_apart(
     sides = (
         held_out.mean([*one.apart.values()])
         if isinstance(one.apart, Mapping)
-        else differences.mean(one.of_seeds(statistic))
+        else differences.mean([*one.of_seeds(statistic).values()])
         for one in (more, less)
     )
     return differences.of_means(*sides)

@@ -67,6 +67,7 @@ class Decision:
     plan: Plan
     chosen: Chosen  # The sweep, with the plan's points.
     outcomes: tuple[Outcome, ...]
+    trained: tuple[Trained, ...]  # Those points, as far as they are.
 
     @property
     def lacking(self) -> tuple[Point, ...]:
@@ -120,7 +121,8 @@ def decide(storage: files.Storage, chosen: Chosen, plan: Plan) -> Decision:
                 f"plan {plans.FOLDER}/{plan.name}: expected a configuration of "
                 f"{quantity.method}, which is in its claims"
             )
-    return Decision(plan, fresh, tuple(_outcome(runs, claim) for claim in there))
+    outcomes = tuple(_outcome(runs, claim) for claim in there)
+    return Decision(plan, fresh, outcomes, tuple(trained.values()))
 
 
 class _Runs(NamedTuple):
@@ -140,7 +142,8 @@ class _Runs(NamedTuple):
     def value(self, quantity: Quantity, p: Point) -> float | Missing:
         """Reads a quantity of a run."""
         rule, tests = self.sweep.select, self.tests.get(p.id, {})
-        return claims.value(rule, quantity, self.trained[p.id], tests, self.plan.budget)
+        at = self.plan.axis, self.plan.budget
+        return claims.value(rule, quantity, self.trained[p.id], tests, at)
 
     def lacks(self, quantity: Quantity, p: Point) -> bool:
         """Whether a run has to go on before it can be read."""
@@ -160,8 +163,8 @@ def _by_method(
 def _outcome(runs: _Runs, claim: Claim) -> Outcome:
     """Looks at a claim until a look decides it, or waits for runs."""
     found = Outcome(claim=claim)
-    refused = readings.refusal(
-        [*runs.trained.values()], runs.plan.axis, runs.sweep.select.metric
+    refused = claims.refusal(
+        runs.sweep.select, runs.plan.axis, claim, runs.trained.values()
     )
     if refused:
         return dataclasses.replace(found, reason=refused)
@@ -215,11 +218,11 @@ def _read(
     runs: _Runs, quantity: Quantity, statistic: str | None, number: int
 ) -> dict[object, float] | str:
     """Reads a quantity of each seed; or says why there is none."""
+    is_deciding = claims.is_deciding(runs.sweep.select, quantity)
     return claims.read_seeds(
         runs.of(quantity, number),
         functools.partial(runs.value, quantity),
-        quantity,
-        runs.plan.floor,
+        runs.plan.floor if is_deciding else None,
         statistic,
         "seeds",
     )

@@ -60,7 +60,8 @@ class Difference:
 
     one: Side
     other: Side
-    fields: Mapping[str, tuple[Any, Any]]  # Values that differ; None where one lacks.
+    # Values that differ; None for a side that lacks the field.
+    fields: Mapping[str, tuple[Any, Any]]
     axis: str | None  # None where the two have trained on no common axis.
     amount: float  # At which the columns are read.
     columns: tuple[Compared, ...]

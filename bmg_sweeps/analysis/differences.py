@@ -1,8 +1,8 @@
 """How much more one quantity is than another, and how sure that is.
 
 A difference has a distribution: Student's t around the estimate, scaled by its standard
-error; or that of resamples. Intervals are its quantiles, and how probable a difference
-beyond a bound is by chance alone is its tail there.
+error. Intervals are its quantiles, and how probable a difference beyond a bound is by
+chance alone is its tail there.
 """
 
 import dataclasses
@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bmg_sweeps.analysis import intervals
 from bmg_sweeps.analysis.intervals import Interval
 
 CONFIDENCE = 0.95
@@ -110,34 +109,6 @@ def deviation_ratios(freedom: float) -> np.ndarray:
 
     parts = (np.arange(_PARTS) + 0.5) / _PARTS
     return np.sqrt(special.chdtri(freedom, 1 - parts) / freedom)
-
-
-def over_tasks(
-    statistic: str, scores: np.ndarray, others: np.ndarray
-) -> Difference | float:
-    """Compares a statistic over tasks, by a stratified bootstrap.
-
-    Args:
-        statistic: "median", "mean" or "interquartile_mean".
-        scores: [N, M], N ≥ 2 runs of each of M tasks.
-        others: [K, M], K ≥ 2, on the same tasks in the same order.
-
-    Returns:
-        The difference; its estimate alone where no resample differs.
-    """
-    estimate, resamples = intervals.difference_over_tasks(statistic, scores, others)
-    if np.ptp(resamples) <= _ROUNDING * np.max(np.abs(resamples)):
-        return estimate
-
-    def part(number: int) -> float:
-        return (number + 1) / (len(resamples) + 1)  # Few resamples prove no zero.
-
-    return Difference(
-        estimate,
-        quantile=lambda q: float(np.quantile(resamples, q)),
-        below=lambda bound: part(int(np.sum(resamples <= bound))),
-        above=lambda bound: part(int(np.sum(resamples >= bound))),
-    )
 
 
 def _by_t(one: Mean) -> Difference | float:

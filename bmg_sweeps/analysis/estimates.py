@@ -12,6 +12,8 @@ from bmg_sweeps.sweep.point import Point
 if TYPE_CHECKING:
     import numpy as np
 
+_ROUNDING = 1e-6  # A deviation that is less, relatively, is written as 0.
+
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
@@ -104,7 +106,8 @@ def over_runs(
 def exact(estimate: Estimate) -> str:
     """Writes both with the mean's units in full: 1,774,099 ± 60,321.
 
-    A mean below 0.0001 has three digits and an exponent.
+    A small deviation has a digit that is not 0: 0.9540 ± 0.0002. A mean below 0.0001
+    has three digits and an exponent.
     """
     size = abs(estimate.mean)
     if 0 < size < 1e-4:
@@ -112,6 +115,9 @@ def exact(estimate: Estimate) -> str:
     digits = 0 if size >= 1000 else 3
     if 0 < size < 0.1:  # Three that count: 0.000213.
         digits = 2 - math.floor(math.log10(size))
+    deviation = estimate.deviation or 0.0
+    if deviation > _ROUNDING * size:
+        digits = max(digits, -math.floor(math.log10(deviation)))
     return " ± ".join(f"{part:,.{digits}f}" for part in _parts(estimate))
 
 

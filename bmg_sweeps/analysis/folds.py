@@ -2,10 +2,10 @@
 
 A fold looks at its own seeds only. A configuration that diverged on one of them is not
 chosen there; one that diverged on the seed that is read counts as `Select.floor`, as
-whoever chose it would have got it. What was not run, or failed by its machine, says
-nothing of a configuration, and is in no fold. With tasks beside the seeds, a seed is
-read on all of them. Where there are tests, a fold chooses by validation and reads the
-tests of the runs that it has chosen.
+whoever chose it would have got it. A run that was not started, or that failed for a
+technical reason, tells nothing about its configuration. That configuration is in no
+fold. With tasks beside the seeds, a seed is read on all of them. Where there are tests,
+a fold chooses by validation and reads the tests of the runs that it has chosen.
 """
 
 import dataclasses
@@ -24,9 +24,8 @@ from bmg_sweeps.sweep.point import Point
 if TYPE_CHECKING:  # A list of sweeps shall not wait for it.
     import numpy as np
 
-Runs = Mapping[
-    Any, tuple[Point, ...]
-]  # By seed; none where no configuration is chosen.
+# By seed. An empty tuple where no configuration was chosen.
+Runs = Mapping[Any, tuple[Point, ...]]
 
 
 class Candidate(NamedTuple):

@@ -77,7 +77,7 @@ def by_halves(scores: np.ndarray, choose: Choose = best) -> np.ndarray:
 
 
 def mean(values: Sequence[float], size: float = 0.0) -> differences.Mean:
-    """Averages what was read of each seed, with the variance that dependence leaves.
+    """Averages numbers of seeds, with a variance that allows for dependent folds.
 
         v = s² (1/S + 1/(S − 1))    of S = 2 or 3 seeds, each read by all others' choice
         v = s² 2/S                  of S ≥ 4 seeds, each read by the other half's choice

@@ -11,7 +11,7 @@ beside pandas 3 (its dependency arch); SciPy has the bootstrap.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def interquartile_mean(scores: np.ndarray) -> Interval:
 
 
 def over_tasks(statistic: str, scores: np.ndarray) -> Interval | float:
-    """Sums scores up over tasks.
+    """Summarizes scores over tasks.
 
         median = medianₘ 1/N Σₙ xₙₘ        mean = 1/M Σₘ 1/N Σₙ xₙₘ
 
@@ -67,36 +67,8 @@ def over_tasks(statistic: str, scores: np.ndarray) -> Interval | float:
 
 
 def point_over_tasks(statistic: str, scores: np.ndarray) -> float:
-    """Sums scores [N, M] up over tasks, as `over_tasks` does, without an interval."""
+    """Summarizes scores [N, M] over tasks as `over_tasks` does, without an interval."""
     return float(_STATISTICS[statistic](*scores.T, axis=-1))
-
-
-def difference_over_tasks(
-    statistic: str, scores: np.ndarray, others: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """Estimates by how much a statistic over tasks is more than that of others.
-
-    Args:
-        statistic: as `over_tasks` takes it.
-        scores: [N, M], N ≥ 2.
-        others: [K, M], K ≥ 2, on the same tasks in the same order.
-
-    Returns:
-        The difference, and that of each resample of a stratified bootstrap.
-    """
-    from scipy import stats
-
-    compute, number = _STATISTICS[statistic], scores.shape[1]
-
-    def difference(*tasks: np.ndarray, axis: int) -> np.ndarray:
-        ours, theirs = (
-            compute(*t, axis=axis) for t in (tasks[:number], tasks[number:])
-        )
-        return ours - theirs
-
-    samples = (*scores.T, *others.T)
-    found = _bootstrap(stats, samples, difference)
-    return float(difference(*samples, axis=-1)), found.bootstrap_distribution
 
 
 def _median(*tasks: np.ndarray, axis: int) -> np.ndarray:
@@ -148,13 +120,7 @@ def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Interv
 
 
 def _interval(stats, samples: tuple[np.ndarray, ...], statistic) -> Interval:
-    found = _bootstrap(stats, samples, statistic).confidence_interval
-    estimate = float(statistic(*samples, axis=-1))
-    return Interval(estimate, float(found.low), float(found.high))
-
-
-def _bootstrap(stats, samples: tuple[np.ndarray, ...], statistic) -> Any:
-    return stats.bootstrap(
+    found = stats.bootstrap(
         samples,
         statistic,
         n_resamples=_RESAMPLES,
@@ -162,7 +128,9 @@ def _bootstrap(stats, samples: tuple[np.ndarray, ...], statistic) -> Any:
         method="percentile",
         vectorized=True,
         rng=np.random.default_rng(_SEED),
-    )
+    ).confidence_interval
+    estimate = float(statistic(*samples, axis=-1))
+    return Interval(estimate, float(found.low), float(found.high))
 
 
 def interval(found: Interval | float, written: Callable[[float], str]) -> str:

@@ -35,10 +35,11 @@ def identify(chosen: Chosen) -> dict[str, Claim]:
     """
     rule, found = chosen.sweep.select, {}
     budgets = selection.budgets(rule, chosen.stop)
-    for claim in chosen.sweep.claims if rule.axis in budgets else ():
+    axis = next(iter(budgets))
+    for claim in chosen.sweep.claims:
         what = [
             *(chosen.sweep.trainer, chosen.choice.scale, chosen.choice.gin),
-            *(rule.axis, budgets[rule.axis][-1], rule.metric, rule.mode, rule.test),
+            *(axis, budgets[axis][-1], rule.metric, rule.mode, rule.test),
             *(rule.over, claim.over_tasks, claims.is_equality(claim)),
             claim.equal_within,
             [
@@ -85,13 +86,14 @@ def make(
     sides = [side for one in by_id.values() for side in (one.more, one.less)]
     scores = {side.score.configuration.id: side.score for side in sides}
     amounts = [side.quantity.at or 0.0 for side in sides]
-    budget = next(iter(scores.values())).budget
+    first = next(iter(scores.values()))
+    axis, budget = first.axis, first.budget
     return Plan(
         sweep=chosen.name.rpartition("/")[2].removesuffix(".py"),
         scale=chosen.choice.scale or "",
         trainer=chosen.sweep.trainer,
-        stop={rule.axis: max(budget, *amounts)},
-        axis=rule.axis,
+        stop={axis: max(budget, *amounts)},
+        axis=axis,
         budget=budget,
         claims=tuple(plans.NamedClaim(i, one.claim.text) for i, one in by_id.items()),
         configurations=tuple(
@@ -104,6 +106,21 @@ def make(
         made=time.time(),
         revision=revision,
     )
+
+
+def unplanned(before: Results, found: Sequence[Plan]) -> list[Claim]:
+    """Finds the claims that are open, that seeds can decide, and that are in no plan.
+
+    Args:
+        before: the sweep, selected at its last budget.
+        found: its plans.
+
+    Returns:
+        Those that were added once the plans had been made.
+    """
+    known = {claim.id for plan in found for claim in plan.claims}
+    by_id = _decidable(before, _named(before))
+    return [one.claim for i, one in by_id.items() if i not in known]
 
 
 def by_seed(plan: Plan, chosen: Chosen) -> list[dict[int, tuple[Point, ...]]]:
@@ -142,11 +159,13 @@ def points(by_seed: Sequence[Mapping[int, tuple[Point, ...]]]) -> tuple[Point, .
 
 
 def _open(before: Results) -> dict[str, claims.Decided]:
-    """Returns the claims, by id, that are open and that seeds can decide."""
-    decided = {one.claim: one for one in claims.decide(before)}
-    named = {i: decided[claim] for i, claim in identify(before.chosen).items()}
-    over = before.sweep.select.over
-    found = {i: one for i, one in named.items() if _is_decidable(over, one)}
+    """Returns the claims, by id, that are open and that seeds can decide.
+
+    Raises:
+        UserError: there are none.
+    """
+    named = _named(before)
+    found = _decidable(before, named)
     if found:
         return found
     reasons = (one.reason or str(one.verdict) for one in named.values())
@@ -155,6 +174,18 @@ def _open(before: Results) -> dict[str, claims.Decided]:
         f"--until-decided: expected a claim of {before.chosen.name} that is open and "
         f"that seeds can decide; its claims are: {said}"
     )
+
+
+def _named(before: Results) -> dict[str, claims.Decided]:
+    decided = {one.claim: one for one in claims.decide(before)}
+    return {i: decided[claim] for i, claim in identify(before.chosen).items()}
+
+
+def _decidable(
+    before: Results, named: Mapping[str, claims.Decided]
+) -> dict[str, claims.Decided]:
+    over = before.sweep.select.over
+    return {i: one for i, one in named.items() if _is_decidable(over, one)}
 
 
 def _is_decidable(over: Sequence[str], one: claims.Decided) -> bool:

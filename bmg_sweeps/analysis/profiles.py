@@ -10,6 +10,7 @@ Method for Evaluating Hyperparameter Sensitivity in Reinforcement Learning".
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -106,25 +107,39 @@ def of_configurations(results: Results) -> dict[str, np.ndarray]:
         results: of a sweep that names its tasks.
 
     Returns:
-        By method [H, N, M], at the last budget of the sweep's axis, of those that have
-        every seed of every task. Methods with fewer than two of them are left out.
+        By method [H, N, M], at the last budget of the first axis, of those that have
+        every seed that the method has on each of its tasks. Methods with fewer than two
+        of them are left out.
     """
     rule, tasks = results.sweep.select, results.sweep.tasks
-    last = selection.last_budget(results.chosen, rule.axis)
-    runs = {tuple(p.values[f] for f in rule.over) for p in results.chosen.points}
+    whole = {m: len(of_seeds) * len(of_tasks)
+             for m, (of_seeds, of_tasks) in _runs(results).items()}  # fmt: skip
+    axis = results.first.axis
+    last = selection.last_budget(results.chosen, axis)
     found: dict[str, list[np.ndarray]] = {}
     for members in results.configurations.values():
         points = [one.point for one in members]
-        values = at_budget.read_all(members, rule.axis, last, tasks.normalized)
-        is_whole = {tuple(p.values[f] for f in rule.over) for p in points} == runs
-        if isinstance(values, str) or not is_whole:
+        values = at_budget.read_all(members, axis, last, tasks.normalized)
+        method = grid.method_of(results.sweep, points[0].values)
+        if isinstance(values, str) or len(points) < whole[method]:
             continue
         numbers = estimates.matrix(rule.over, points, values)
         if numbers is not None:
-            method = grid.method_of(results.sweep, points[0].values)
             found.setdefault(method, []).append(numbers)
     several = {m: found[m] for m in results.methods if len(found.get(m, ())) > 1}
     return {method: np.stack(numbers) for method, numbers in several.items()}
+
+
+def _runs(results: Results) -> dict[str, tuple[set[Any], set[Any]]]:
+    """Returns the seeds and the tasks that each method has."""
+    over = results.sweep.select.over
+    found: dict[str, tuple[set[Any], set[Any]]] = {}
+    for p in results.chosen.points:
+        method = grid.method_of(results.sweep, p.values)
+        seeds, tasks = found.setdefault(method, (set(), set()))
+        seeds.add(p.values[over[0]])
+        tasks.add(estimates.task(over, p))
+    return found
 
 
 def _estimated(

@@ -24,8 +24,11 @@ class Trained:
     validation: store.Rows = dataclasses.field(default_factory=dict)
 
     def table(self, metric: str) -> store.Rows:
-        """Returns the rows that have a column: those of training or of validation."""
-        return self.validation if metric in self.validation else self.rows
+        """Returns the rows that have a column: those of training or of validation.
+
+        Times and amounts are in both, and there are more rows of training.
+        """
+        return self.rows if metric in self.rows else self.validation
 
 
 def load(storage: files.Storage, chosen: Chosen) -> list[Trained]:
@@ -71,7 +74,7 @@ def refusal(trained: Iterable[Trained], *names: str) -> str | None:
         trained: the points.
         *names: axes and columns; those of time and memory need a single device.
     """
-    devices = {d for one in trained for d in one.record.devices}
+    devices = {d for one in trained for d in one.record.devices if d is not None}
     of_device = [name for name in names if is_of_device(name)]
     if not of_device or len(devices) < 2:
         return None

@@ -34,7 +34,7 @@ class Score:
     points: tuple[Point, ...]  # One for each combination of what is averaged over.
     values: tuple[float, ...]  # The validation metric of each point.
     estimate: estimates.Estimate  # Their mean.
-    read_at: float  # Of the row that was read furthest before the budget.
+    read_at: float  # The earliest row that was read for this budget.
     # Read for the best only, afterwards: rows of tests of each point, and its value.
     test_rows: tuple[store.Rows, ...] = dataclasses.field(default=(), repr=False)
     test_values: tuple[float | None, ...] = ()
@@ -112,6 +112,11 @@ def budgets(select: grid.Select, stop: Mapping[str, float]) -> dict[str, list[fl
             f"budgets are measured"
         )
     return amounts
+
+
+def first_axis(chosen: Chosen) -> str:
+    """Returns the first axis that has budgets, as its stop rule may lack the others."""
+    return next(iter(budgets(chosen.sweep.select, chosen.stop)))
 
 
 def last_budget(chosen: Chosen, axis: str) -> float:

@@ -94,11 +94,14 @@ def make(results: Results) -> TuningCurves | None:
     not chosen are not read.
 
     Returns:
-        Those at the last budget that any configuration has reached; None where no
-        method had a choice, or nothing is there to be chosen.
+        Those at the last budget that any configuration has reached whole, or of all
+        that have diverged; None where no method had a choice, or nothing is there to
+        be chosen.
     """
     selected = results.first
-    budget = max((amount for amount, _ in selected.candidates), default=None)
+    # A run that diverged counts at all budgets, also where the others are not yet.
+    lost = max((amount for amount, _ in selected.candidates), default=None)
+    budget = max((score.budget for score in selected.scores), default=lost)
     if budget is None or not results.chosen.has_choice:
         return None
     by_method = {

@@ -243,7 +243,7 @@ def _launch(
         answers.say(f"{points} missing; the same command goes on from here.")
     elif like is None:
         for one in chosen:
-            knows = one.sweep.select.axis in one.stop
+            knows = not one.stop.keys().isdisjoint(one.sweep.select.budgets)
             verb = "report" if knows else "status"
             answers.say(f"Next: {answers.command(storage, verb, one)}")
     return 0 if set(after.counts()) <= {"done", "diverged"} else 1

@@ -79,6 +79,8 @@ def run(
     plan = _stored(storage, chosen, looks)
     if plan is None:
         plan = _made(storage, chosen, looks, dry_run)
+    else:
+        _say_unplanned(storage, chosen)
     answers.say(f"Plan: {decision_table.described(plan)}.")
     status, decision = 0, deciding.decide(storage, chosen, plan)
     while decision.lacking and not status:
@@ -116,6 +118,19 @@ def _stored(
             f"it: of a second one the levels would not hold"
         )
     return plan
+
+
+def _say_unplanned(storage: files.Storage, chosen: choices.Chosen) -> None:
+    """Says which open claims no plan will ever decide, as they were added later."""
+    from bmg_sweeps.analysis import planned, results
+
+    found = planned.find(storage, chosen)
+    added = planned.unplanned(results.load(storage, chosen), found)
+    if added:
+        texts = "; ".join(claim.text for claim in added)
+        answers.say(
+            f"In no plan, and to be declared in a sweep file of its own: {texts}"
+        )
 
 
 def _made(

@@ -161,12 +161,12 @@ ATARI_SCORES = Published(
         *(_summary(method, _DISCO_RL, *numbers) for method, *numbers in _HIGHER),
     ),
 )
-# `game` is a symbol of these configurations.
+# An agent on a game is a method of its own.
 ATARI_META_GRADIENTS = Published(
     measures=tuple(
         PublishedMeasure(
-            method=method,
-            configuration={"game": game},
+            method=f"{method}, {game}",
+            configuration={},
             metric=metric,
             mean=mean,
             deviation=deviation,

@@ -106,7 +106,7 @@ def how(results: Results) -> str:
     rule = results.sweep.select
     over = ", ".join(f"{field}s" for field in rule.over)
     text = f"Mean over {over} ± standard deviation over {rule.over[0]}s. "
-    flattered = "the best of many is flattered; `rerun` runs fresh ones."
+    flattered = "the best of many looks better than it is; `rerun` runs fresh ones."
     if rule.test:
         return text + (
             f"Chosen by {rule.metric}; {rule.test} was read afterwards, of the same "

@@ -31,7 +31,8 @@ def data(results: Results) -> dict[str, Any]:
 
     Returns:
         `configurations`, in the sweep's order, with labels and the number of their
-        style; `panels`, with labels, and what the best attain in those that show it;
+        style; `panels`, with labels, and what the best attain in those that show it,
+        by budget or by the `categories` of a field;
         `expected_best`, panels of their own; `methods`, by name; `amounts`, the rows of
         numbers that lines are drawn over; and `axes`, each with the places of its best
         configurations and,
@@ -78,22 +79,28 @@ def _best(results: Results, panel: curves.Panel) -> dict[str, Any]:
         return {}
     if isinstance(panel, task_display.TaskSummary):
         attained = task_curves.summary(results, panel)
+        labels = task_curves.labels(results) if attained else {}
         stars = task_curves.published_points(results.chosen, panel)
         return {
             "below": results.first.axis,
-            "is_by_value": False,
-            "attained": [_written_attained(one) for one in attained],
+            "categories": [],
+            "attained": [
+                _written_attained(one) | {"label": labels[one.method]}
+                for one in attained
+            ],
             "published": [
                 {"method": m, "at": at, "mean": mean, "deviation": None}
                 for m, at, mean in stars
             ],
         }
     others = () if panel.by else published.best(results.chosen, panel.axis)
-    attained = [one._asdict() for one in curves.attained(results, panel)]
     return {
         "below": curves.below(results.sweep, panel),
-        "is_by_value": panel.by is not None,
-        "attained": attained,
+        "categories": curves.categories(results, panel),
+        "attained": [
+            one._asdict() | {"label": one.method}
+            for one in curves.attained(results, panel)
+        ],
         "published": [_published_point(a) for a in others],
     }
 

@@ -31,11 +31,10 @@ def table(results: Results) -> list[Table]:
 
 
 def _notes(results: Results, has_plain: bool, has_lacking: bool) -> Iterator[str]:
-    rule = results.sweep.select
-    seed = rule.over[0]
-    last = formatting.shown_amount(selection.last_budget(results.chosen, rule.axis))
+    seed, axis = results.sweep.select.over[0], results.first.axis
+    last = formatting.shown_amount(selection.last_budget(results.chosen, axis))
     yield (
-        f"Of what is best of each method at {last} {rule.axis}, chosen by the same "
+        f"Of what is best of each method at {last} {axis}, chosen by the same "
         f"{seed}s: mean ± standard deviation over them, and 95 % intervals of the "
         f"difference by Student's t, of pairs where both are of the same runs, else by "
         f"Welch."
@@ -54,16 +53,16 @@ def _notes(results: Results, has_plain: bool, has_lacking: bool) -> Iterator[str
     )
     if any(claim.over_tasks for claim in results.sweep.claims):
         yield (
-            f"A statistic over tasks is compared by a stratified bootstrap over "
-            f"{seed}s, and its deviation is that of the statistic of each of them."
+            f"A statistic over tasks is worked out for each {seed}; mean, deviation "
+            f"and difference are over {seed}s."
         )
     if has_lacking:
         yield (
-            f"More {seed}s: so many fresh ones of each side decide it with a power of "
-            f"80 %, beside the other claims that are not decided, if the difference is "
-            f"what it is now; first with the deviation as it is, then with its upper "
-            f"80 % limit. Few {seed}s make a wide range. `rerun --until-decided` runs "
-            f"them."
+            f"More {seed}s: this many new {seed}s for each side would decide the claim "
+            f"with 80 % power, corrected for the other open claims, if the difference "
+            f"is what it is now. The first number takes the deviation as it is, the "
+            f"second its upper 80 % limit. Few {seed}s make a wide range. "
+            f"`rerun --until-decided` runs them."
         )
 
 

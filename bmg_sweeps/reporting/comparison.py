@@ -73,6 +73,7 @@ def claims(after: Results) -> list[Table]:
             key=Key(Kind.CLAIMS, field="fresh"),
             title=title,
             notes=(*table.notes, note),
+            about=report.context(after),
         )
         for table in claim_table.table(after)
     ]
@@ -82,7 +83,8 @@ def _context(before: Results, after: Results) -> str:
     """Says what the numbers are numbers of, and which seeds are the fresh ones."""
     seed = before.sweep.select.over[0]
     fresh = sorted({p.values[seed] for p in after.chosen.points})
-    about = report.context(dataclasses.replace(before, trained=()))
+    trained = before.trained + after.trained
+    about = report.context(dataclasses.replace(before, trained=trained))
     return f"{about}; fresh {seed}s {formatting.ranges(fresh)}"
 
 

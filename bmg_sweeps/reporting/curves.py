@@ -65,8 +65,8 @@ def curve(
 
     Returns:
         Amounts [T], ascending, and values [S, T], NaN where not finite. The amounts are
-        those of rows that all runs have; on an axis where they have none in common,
-        such as hours, an even grid.
+        those of rows that all runs have; on an axis where they have at most one in
+        common, such as hours, an even grid over the part that all have.
     """
     tables = [one.table(metric) for one in members]
     columns = [np.asarray(table.get(axis, ()), dtype=float) for table in tables]
@@ -76,7 +76,8 @@ def curve(
     if len(amounts) < 2:
         first = max(column[0] for column in columns)
         last = min(column[-1] for column in columns)
-        amounts = np.linspace(first, last, most) if first < last else np.empty(0)
+        if first < last:
+            amounts = np.linspace(first, last, most)
     amounts = amounts[(amounts > between[0]) & (amounts <= between[1])]
     if len(amounts) > most:
         places = np.linspace(len(amounts) - 1, 0, most).round().astype(int)
@@ -196,6 +197,14 @@ def attained(results: Results, panel: display.Best) -> list[Attained]:
         one.deviations.append(estimate.deviation)
         one.held_out.append(None if panel.by else held_out(selected, score))
     return [found[method] for method in results.methods if method in found]
+
+
+def categories(results: Results, panel: display.Best) -> list[str]:
+    """Returns the values of a panel's field that any method has, in order."""
+    selected = results.selections.get(panel.axis, Selection(panel.axis))
+    field = panel.by or ""
+    values = (s.configuration.values[field] for s in selected.best_by.get(field, ()))
+    return list(dict.fromkeys(map(formatting.short, values)))
 
 
 def held_out(selected: Selection, score: Score) -> float | None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from bmg_sweeps import errors, formatting
 from bmg_sweeps.analysis import deciding
 from bmg_sweeps.analysis.deciding import Decision, Outcome
+from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.records import files, plans
-from bmg_sweeps.reporting import claim_table
+from bmg_sweeps.reporting import claim_table, report
 from bmg_sweeps.reporting.tables import Cell, Column, Described, Key, Kind, Table
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -48,7 +49,8 @@ def table(decision: Decision) -> Table:
     rows = tuple(_row(sweep, plan, one) for one in decision.outcomes)
     at = formatting.shown_amounts({plan.axis: plan.budget})
     key, notes = Key(Kind.DECISION, field=plan.name), tuple(_notes(decision))
-    return Table(key, f"{_TITLE}, at {at}", _COLUMNS, rows, notes)
+    about = report.context(Results(decision.chosen, decision.trained, {}))
+    return Table(key, f"{_TITLE}, at {at}", _COLUMNS, rows, notes, about)
 
 
 def verdict(plan: plans.Plan, one: Outcome) -> str:
@@ -85,8 +87,8 @@ def _notes(decision: Decision) -> Iterator[str]:
     yield (
         f"Configurations were chosen before, by other seeds, and these seeds alone "
         f"count. Welch's t, of the same runs Student's t of pairs; intervals are of "
-        f"{percent}. The first look that decides a claim is the last one: its "
-        f"difference is then a little too large."
+        f"{percent}. Looking stops when a claim is decided, so the difference at that "
+        f"look is a little too large."
     )
     if len(decision.outcomes) < len(plan.claims):
         missing = len(plan.claims) - len(decision.outcomes)

@@ -187,7 +187,7 @@ def _notes(results: Results, found: TuningCurves) -> Iterator[str]:
     seed = rule.over[0]
     yield from _warnings(found)
     yield (
-        f"So many are drawn at random from a method's configurations, and the best is "
+        f"n configurations are drawn at random from those of a method, and the best is "
         f"taken. {held_out_cells.NAME.capitalize()}: chosen by all {seed}s but one and "
         f"read on that one; plain: chosen and read on the same {seed}s. It describes "
         f"random search of this grid, and stands beside the verdict on a claim, not "

@@ -11,7 +11,6 @@ from bmg_sweeps.reporting import curves, expected_best, figures
 from bmg_sweeps.reporting.expected_best import Panel
 
 PLAIN = "chosen and read on the same runs"
-_TEXT = {"text.parse_math": False}  # Names of methods are text.
 
 
 def draw(results: Results, panels: list[Panel]) -> bytes:
@@ -26,7 +25,7 @@ def draw(results: Results, panels: list[Panel]) -> bytes:
         ones are chosen and read on the same seeds.
     """
     styles = figures.styles(results)
-    with pyplot.rc_context(_TEXT):
+    with pyplot.rc_context(figures.TEXT):
         size = (7.0 * len(panels), 4.5)
         figure, (row,) = pyplot.subplots(1, len(panels), figsize=size, squeeze=False)
         for axes, panel in zip(row, panels, strict=True):

@@ -14,6 +14,7 @@ from matplotlib import pyplot, ticker
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import estimates
 from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.reporting import agreement_lines, curves, published, task_curves
 from bmg_sweeps.sweep import display, grid, task_display
 
@@ -22,6 +23,7 @@ COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 _GRAY = "#808890"  # Of published numbers that no method of ours has.
 _DASHES = ("-", "--", ":", "-.")
 STYLES = tuple({"color": c, "linestyle": d} for d in _DASHES for c in COLORS)
+TEXT = {"text.parse_math": False}  # Names of methods are text.
 
 
 def draw(results: Results) -> bytes:
@@ -34,9 +36,15 @@ def draw(results: Results) -> bytes:
         A PNG file. Lines are means over seeds, bands one standard deviation around; a
         shaded range reaches from the mean of one column to that of another. Panels of
         one label have one scale.
-        Best is at the last budget that any configuration has reached. The last panel
-        is the agreement of budgets, where there is one.
+        Best is at the last budget that any configuration has reached; what is not
+        there, the title says. The last panel is the agreement of budgets, where there
+        is one.
     """
+    with pyplot.rc_context(TEXT):
+        return _drawn(results)
+
+
+def _drawn(results: Results) -> bytes:
     sweep, selected = results.sweep, results.first
     last = max((score.budget for score in selected.best), default=None)
     best = [score for score in selected.best if score.budget == last]
@@ -57,7 +65,7 @@ def draw(results: Results) -> bytes:
         if panel.has_data():
             panel.legend(fontsize=7)
     _share_y(panels)
-    figure.suptitle(_title(results))
+    figure.suptitle("\n".join([_title(results), *_not_drawn(results, best)]))
     figure.tight_layout()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120)
@@ -77,6 +85,22 @@ def _title(results: Results) -> str:
     is_chosen = len(set(methods)) < len(methods)
     best = "; best of each method" if is_chosen else ""
     return f"{sweep.title} (scale {results.chosen.choice.scale}{best})"
+
+
+def _not_drawn(results: Results, best: Sequence[Score]) -> list[str]:
+    """Says which methods have no learning curve, as they are not where the best are."""
+    shown = [p for p in curves.panels(results.sweep) if isinstance(p, display.Curve)]
+    there = {score.method for score in best}
+    missing = [
+        method
+        for method in results.methods
+        if method not in there
+        and any(p.methods is None or method in p.methods for p in shown)
+    ]
+    if not best or not missing:
+        return []
+    at = formatting.shown_amounts({best[0].axis: best[0].budget})
+    return [f"No curve of {', '.join(missing)}: none is complete at {at}"]
 
 
 def _panels(number: int) -> tuple[Any, list[Any]]:
@@ -102,9 +126,11 @@ def _share_y(panels: Sequence[Any]) -> None:
 
 
 def _draw_best(panel, results: Results, shown: display.Best) -> None:
-    """Draws what the selected ones attain, and where they stand what is published."""
+    """Draws what the selected ones attain, and the published numbers beside them."""
     chosen = results.chosen
     by_method = styles(results)
+    if shown.by:
+        panel.xaxis.update_units(curves.categories(results, shown))
     for one in curves.attained(results, shown):
         style = by_method[one.method]
         spread = [deviation or 0.0 for deviation in one.deviations]
@@ -132,9 +158,10 @@ def _draw_best(panel, results: Results, shown: display.Best) -> None:
 
 def _draw_summary(panel, results: Results, shown: task_display.TaskSummary) -> None:
     """Draws a statistic over tasks, and where it stands what is published."""
-    by_method = styles(results)
-    for one in task_curves.summary(results, shown):
-        style = by_method[one.method] | {"label": one.method}
+    by_method, attained = styles(results), task_curves.summary(results, shown)
+    labels = task_curves.labels(results) if attained else {}
+    for one in attained:
+        style = by_method[one.method] | {"label": labels[one.method]}
         deviations = None if None in one.deviations else np.array(one.deviations, float)
         line = curves.Line(np.array(one.at), np.array(one.means), deviations)
         draw_line(panel, line, style)
@@ -193,7 +220,12 @@ def _deciding(sweep: grid.Sweep) -> str:
 
 
 def draw_line(panel, line: curves.Line, style, width: float = 1.5) -> None:
-    """Draws mean and deviation over seeds; or the range between two means."""
+    """Draws mean and deviation over seeds; or the range between two means.
+
+    A single amount is a marker, as it makes no line.
+    """
+    if len(line.amounts) == 1:
+        style = style | {"marker": "o", "markersize": 4}
     area = {"color": style["color"], "linewidth": 0}
     if line.others is not None:
         area |= {"alpha": 0.3, "label": style["label"]}

@@ -51,8 +51,8 @@ def notes(results: Results, axis: str) -> list[str]:
     return [
         f"{NAME.capitalize()}: {what} all {seed}s but one choose, read on that one, "
         f"and averaged over all such {seed}s; it is what a choice by one {seed} fewer "
-        f"earns. {ALIKE.capitalize()}: configurations that so many {seed}s do not tell "
-        f"apart from the best, at 95 %."
+        f"earns. {ALIKE.capitalize()}: configurations that cannot be distinguished "
+        f"from the best with this number of {seed}s, at 95 %."
     ]
 
 

@@ -22,7 +22,8 @@ def table(results: Results) -> list[Table]:
     axis = results.first.axis
     last = selection.last_budget(chosen, axis)
     refused = {
-        m.metric: readings.refusal(results.trained, m.metric) for m in sweep.measures
+        m.metric: readings.refusal(results.trained, axis, m.metric)
+        for m in sweep.measures
     }
     why: dict[str, list[str]] = {}
     rows = []

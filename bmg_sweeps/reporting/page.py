@@ -190,7 +190,7 @@ def statuses_of(results: Results) -> dict[str, str]:
 
 def devices_of(trained: Sequence[Trained]) -> list[str]:
     """Names the kinds of device that points were trained on."""
-    return sorted({device for one in trained for device in one.record.devices})
+    return sorted({d for one in trained for d in one.record.devices if d})
 
 
 def _facts(

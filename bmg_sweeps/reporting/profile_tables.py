@@ -1,9 +1,14 @@
 """Tables of how scores are spread over many tasks, and what tuning per task gains."""
 
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
 from bmg_sweeps import formatting
 from bmg_sweeps.analysis import across_tasks, profiles, selection
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
+from bmg_sweeps.reporting.improvement import TOO_NARROW
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Share, Table
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -55,7 +60,7 @@ def _profile(results: Results, key: Key) -> Table:
         f"The optimality gap is how far {tasks.normalized} is below 1, "
         f"{tasks.reference}, on average; what is above does not count. Shares are of "
         f"all {seed}s of all {tasks.field}s (Agarwal et al., 2021). 95 % intervals of "
-        f"a bootstrap over {seed}s, stratified by {tasks.field}."
+        f"a bootstrap over {seed}s, stratified by {tasks.field}. {TOO_NARROW}"
     )
     title = f"Profile of {tasks.normalized} over {tasks.field}s at {_at(results)}"
     return Table(key, title, columns, tuple(rows), (note,))
@@ -63,7 +68,8 @@ def _profile(results: Results, key: Key) -> Table:
 
 def _sensitivity(results: Results, key: Key) -> Table:
     tasks, rows = results.sweep.tasks, []
-    for method, scores in profiles.of_configurations(results).items():
+    of_methods = profiles.of_configurations(results)
+    for method, scores in of_methods.items():
         found = profiles.sensitivity(scores)
         row: list[Cell] = [method, Share(len(scores), _number(results, method))]
         row += [Estimate(found.for_all, None), Estimate(found.per_task, None)]
@@ -82,7 +88,31 @@ def _sensitivity(results: Results, key: Key) -> Table:
         f"{seed} that did not choose, and averaged over {seed}s."
     )
     title = f"What tuning for each {tasks.field} gains at {_at(results)}"
-    return Table(key, title, columns, tuple(rows), (note,))
+    notes = (note, *_without(results, of_methods))
+    return Table(key, title, columns, tuple(rows), notes)
+
+
+def _without(results: Results, found: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Names methods that are not in the table of sensitivities, and those of few tasks.
+
+    Args:
+        results: of the sweep.
+        found: scores [H, N, M] by method, of those that are in it.
+    """
+    every, field = len(across_tasks.tasks_of(results)), results.sweep.tasks.field
+    for method in results.methods:
+        number = _number(results, method)
+        if method in found:
+            few = found[method].shape[-1]
+            if few < every:
+                yield f"{method} has {few} of {every} {field}s."
+        elif number == 1:
+            yield f"{method} is left out: it has one configuration."
+        else:
+            yield (
+                f"{method} is left out: fewer than two of its {number} configurations "
+                f"are complete."
+            )
 
 
 def _number(results: Results, method: str) -> int:
@@ -93,6 +123,6 @@ def _number(results: Results, method: str) -> int:
 
 
 def _at(results: Results) -> str:
-    axis = results.sweep.select.axis
+    axis = results.first.axis
     last = selection.last_budget(results.chosen, axis)
     return f"{formatting.shown_amount(last)} {axis}"

@@ -40,6 +40,9 @@ def why_not(chosen: Chosen) -> str | None:
         return f"this is scale {chosen.choice.scale}"
     if chosen.choice.gin:
         return f"this is with --gin {chosen.choice.gin[0]}"
+    scale, stop = chosen.sweep.scales.get(published.scale), chosen.choice.stop
+    if scale is not None and stop and stop != scale.stop:
+        return f"this is trained to {formatting.shown_amounts(stop)}"
     for field, value in published.values.items():
         other = [p.values[field] for p in chosen.points if p.values[field] != value]
         if other:

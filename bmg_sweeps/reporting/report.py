@@ -56,13 +56,13 @@ def of_axis(results: Results, axis: str) -> list[Table]:
     Returns:
         The selection for every budget, and for the values of a field; the methods at
         the last one, every configuration at every budget, and what explains their
-        scores. With the sweep's own axis are its tasks, claims and measures, and the
-        methods at equal budgets of tuning.
+        scores. With the first axis are its tasks, claims and measures, and the methods
+        at equal budgets of tuning.
     """
     about = context(results)
     is_abreast = side_by_side.is_possible(results, axis)
     made = [(side_by_side if is_abreast else best_tables).table(results, axis)]
-    is_first = axis == results.sweep.select.axis
+    is_first = axis == results.first.axis
     if not results.selections[axis].refused:
         made += best_tables.by_value(results, axis)
         made += task_tables.make(results) if is_first else []
@@ -89,7 +89,7 @@ def keys(chosen: Chosen) -> list[Key]:
     """
     sweep, found = chosen.sweep, []
     for axis in selection.budgets(sweep.select, chosen.stop):
-        is_first = axis == sweep.select.axis
+        is_first = axis == selection.first_axis(chosen)
         found.append(Key(Kind.BEST, axis))
         found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
         found += task_tables.keys(chosen) if is_first else []
@@ -132,18 +132,21 @@ def left_out(results: Results, *axes: str) -> list[Table]:
         *axes: whose budgets are meant.
 
     Returns:
-        One table, with each configuration once; none where nothing was left out.
+        One table, with each configuration once; none where nothing was left out. Of
+        several axes a budget says its own.
     """
-    first: dict[str, selection.LeftOut] = {}
+    first: dict[str, tuple[str, selection.LeftOut]] = {}
     for axis in axes:
         for one in results.selections[axis].left_out:
-            first.setdefault(one.configuration.id, one)
+            first.setdefault(one.configuration.id, (axis, one))
     if not first:
         return []
     rows = []
-    for one in first.values():
+    for axis, one in first.values():
         described = grid.describe(results.sweep, one.configuration.values)
-        rows.append((one.method, described, one.budget, one.reason))
+        named = formatting.shown_amounts({axis: one.budget})
+        budget = one.budget if len(axes) == 1 else named
+        rows.append((one.method, described, budget, one.reason))
     columns = (Column("method"), Column("configuration"))
     columns += (Column("budget", "amount"), Column("why"))
     title = "Left out, from the first budget on that they do not reach"
@@ -155,9 +158,10 @@ def provenance(results: Results) -> Table:
     """Makes the table of the code, the devices and the times of a sweep's points."""
     trained = results.trained
     runs = [t.record.provenance for t in trained if t.record.provenance]
-    revisions = sorted({r for t in trained for r in t.record.revisions})
-    codes = sorted({c for t in trained for c in t.record.codes if c is not None})
-    devices = sorted({d for t in trained for d in t.record.devices})
+    # None stands for an attempt that did not note it.
+    revisions = sorted({r for t in trained for r in t.record.revisions if r})
+    codes = sorted({c for t in trained for c in t.record.codes if c})
+    devices = sorted({d for t in trained for d in t.record.devices if d})
     widths = sorted({p.pack_width or 1 for p in runs})
     threads = sorted({str(p.threads) for p in runs if p.threads is not None})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
@@ -280,7 +284,7 @@ def _published(
 def context(results: Results) -> str:
     """Says what the numbers of every table are numbers of."""
     chosen, sweep = results.chosen, results.sweep
-    devices = sorted({d for t in results.trained for d in t.record.devices})
+    devices = sorted({d for t in results.trained for d in t.record.devices if d})
     shown = []
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)

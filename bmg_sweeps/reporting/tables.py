@@ -228,11 +228,12 @@ def markdown(made: Sequence[Table]) -> str:
     """Writes tables as GitHub Markdown, numbers in full."""
     lines = []
     for table in made:
-        lines += [f"### {table.title}", "", *([table.about, ""] if table.about else ())]
+        lines += [f"### {_markdown_text(table.title)}", ""]
+        lines += [_markdown_text(table.about), ""] if table.about else []
         lines.append(_markdown_row(table.names))
         lines.append("|" + " --- |" * len(table.columns))
         lines += map(_markdown_row, texts(table, is_exact=True))
-        lines += ["", *(f"{note}  " for note in table.notes), ""]
+        lines += ["", *(f"{_markdown_text(note)}  " for note in table.notes), ""]
     return "\n".join(lines)
 
 
@@ -242,7 +243,8 @@ def as_json(table: Table) -> dict[str, Any]:
     Returns:
         What `Table` has, by name. A cell is null, a text or a number; or an object: of
         an estimate with mean and deviation, of an interval with estimate, low and high,
-        of a share with part and whole.
+        of a share with part and whole, of a claim's side with what, mean, deviation and
+        held_out, which is null where nothing is held out.
     """
     return {
         **table.key._asdict(),
@@ -259,7 +261,8 @@ def _as_json(cell: Any) -> Any:
     if isinstance(cell, float):
         return cell if math.isfinite(cell) else None
     if isinstance(cell, Described):
-        return {"what": cell.what} | _as_json(cell.estimate)
+        apart = {"held_out": _as_json(cell.held_out)}
+        return {"what": cell.what} | _as_json(cell.estimate) | apart
     if isinstance(cell, Estimate):
         cell = dataclasses.asdict(cell)
     elif isinstance(cell, Interval | Share):
@@ -269,8 +272,12 @@ def _as_json(cell: Any) -> Any:
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    cells = [html.escape(c, quote=False).replace("|", "\\|") for c in cells]
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(map(_markdown_text, cells)) + " |"
+
+
+def _markdown_text(text: str) -> str:
+    """Writes text as such, be there tags in it or lines between columns."""
+    return html.escape(text, quote=False).replace("|", "\\|")
 
 
 def _printed(estimate: Estimate) -> str:

@@ -73,7 +73,7 @@ def by_task(
 
 
 def summary(results: Results, panel: task_display.TaskSummary) -> list[Attained]:
-    """Sums normalized scores up over tasks, at amounts of training.
+    """Summarizes normalized scores over tasks, at amounts of training.
 
     Args:
         results: of the sweep.
@@ -107,6 +107,20 @@ def summary(results: Results, panel: task_display.TaskSummary) -> list[Attained]
     return made
 
 
+def labels(results: Results) -> dict[str, str]:
+    """Names methods in panels of all tasks, and says how many a method has of them.
+
+    Returns:
+        By method its label, such as "STACX (1 of 2 games)".
+    """
+    field, found = results.sweep.select.over[1], {}
+    for one in across_tasks.read(results):
+        every = len(one.tasks) + len(one.missing)
+        lacks = f" ({len(one.tasks)} of {every} {field}s)" if one.missing else ""
+        found[one.method] = f"{one.method}{lacks}"
+    return found
+
+
 def published_points(
     chosen: Chosen, panel: task_display.TaskSummary
 ) -> list[tuple[str, float, float]]:
@@ -116,13 +130,13 @@ def published_points(
         Method, budget and number: of the published tasks, or as printed where there are
         none.
     """
-    rule = chosen.sweep.select
-    last = selection.last_budget(chosen, rule.axis)
+    axis = selection.first_axis(chosen)
+    last = selection.last_budget(chosen, axis)
     found = {
         one.method: _of_published(panel.statistic, one)
-        for one in published.on_tasks(chosen, rule.axis, last)
+        for one in published.on_tasks(chosen, axis, last)
     }
-    for one in published.summaries(chosen, rule.axis, last):
+    for one in published.summaries(chosen, axis, last):
         number = getattr(one, panel.statistic)
         if number is not None:
             found.setdefault(one.method, number)

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib import pyplot, ticker
 
 from bmg_sweeps import formatting
+from bmg_sweeps.analysis import across_tasks
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import figures, task_curves
 from bmg_sweeps.sweep import task_display
@@ -15,10 +16,9 @@ from bmg_sweeps.sweep import task_display
 MAX_COLUMNS = 8  # Of small panels.
 FEW = 6  # Tasks whose panels are larger.
 _LINEAR = 1.0  # Differences up to this are on a linear scale, and others on a log one.
-_STYLE = {
+_STYLE = figures.TEXT | {
     "svg.fonttype": "none",  # Text stays text.
     "svg.hashsalt": "bmg_sweeps",  # Else names inside differ each time.
-    "text.parse_math": False,  # Names of methods are text.
 }
 
 
@@ -132,8 +132,9 @@ def _differences(
     axes.margins(x=0.01)
     axes.set_ylabel(f"{panel.label}: {panel.more} − {panel.less}", fontsize=9)
     axes.grid(axis="y", alpha=0.3)
-    ahead = sum(value > 0 for value in values)
-    note = f"{panel.more} has more on {ahead} of {len(pairs)}"
+    ahead, every = sum(v > 0 for v in values), len(across_tasks.tasks_of(results))
+    common = f" that both have, of {every}" if len(pairs) < every else ""
+    note = f"{panel.more} has more on {ahead} of {len(pairs)}{common}"
     axes.set_title(f"{title}\n{note}" if title else note, fontsize=10)
     figure.tight_layout()
     return figure
@@ -152,7 +153,9 @@ def _distribution(
         )  # fmt: skip
         for box, method in zip(boxes["boxes"], found, strict=True):
             box.set(facecolor=styles[method]["color"], alpha=0.7)
-        axes.set_xticks(range(1, len(found) + 1), list(found), fontsize=8)
+        labels = task_curves.labels(results)
+        names = [labels[method] for method in found]
+        axes.set_xticks(range(1, len(found) + 1), names, fontsize=8)
         if not panel.is_standardized and _is_wide(axes.get_ylim()):
             axes.set_yscale("symlog", linthresh=_LINEAR)
             axes.autoscale(axis="y")
@@ -173,9 +176,10 @@ def _profile(results: Results, panel: task_display.TaskProfile, title: str) -> A
     """Draws the share of each method's runs above every score, with its 95 % band."""
     found, styles = task_curves.profile(results, panel), figures.styles(results)
     figure, axes = pyplot.subplots(figsize=(7.0, 4.5))
+    labels = task_curves.labels(results)
     for one in found:
-        style = styles[one.method]
-        axes.step(one.thresholds, one.shares, **style, where="post", label=one.method)
+        style = styles[one.method] | {"label": labels[one.method]}
+        axes.step(one.thresholds, one.shares, **style, where="post")
         if one.edges is not None:
             axes.fill_between(
                 one.thresholds, *one.edges, step="post", color=style["color"],

@@ -1,4 +1,4 @@
-"""Tables of a sweep that has tasks: scores of each task, what sums them up, others'."""
+"""Tables of a sweep that has tasks: scores of each, a summary, and published ones."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from bmg_sweeps.analysis.across_tasks import OnTasks
 from bmg_sweeps.analysis.estimates import Estimate
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import published, tables
-from bmg_sweeps.reporting.improvement import MAX_ABREAST
+from bmg_sweeps.reporting.improvement import MAX_ABREAST, TOO_NARROW
 from bmg_sweeps.reporting.tables import Cell, Column, Key, Kind, Share, Table
 from bmg_sweeps.sweep import grid
 from bmg_sweeps.sweep.choices import Chosen
@@ -27,7 +27,7 @@ def make(results: Results) -> list[Table]:
     """Makes the tables at the last budget of the sweep's first axis.
 
     Returns:
-        The scores of each task, what sums them up, and what is published of the latter;
+        The scores of each task, a summary of them, and what is published of the latter;
         none of a sweep without tasks, or where nothing may be selected.
     """
     if results.sweep.tasks is None or results.first.refused:
@@ -55,9 +55,8 @@ def published_summaries(chosen: Chosen) -> list[Table]:
     Returns:
         One table; none where there are none.
     """
-    tasks, axis = chosen.sweep.tasks, chosen.sweep.select.axis
-    by_task = _published(chosen)
-    printed = published.summaries(chosen, axis, _last(chosen))
+    tasks, by_task = chosen.sweep.tasks, _published(chosen)
+    printed = published.summaries(chosen, *_budget(chosen))
     if tasks is None or not (by_task or printed):
         return []
     rows: list[tuple[Cell, ...]] = []
@@ -211,7 +210,8 @@ def _how(results: Results, tasks: Tasks) -> str:
     return (
         f"1 is {tasks.reference}. Median and mean are of the means over {seed}s of "
         f"each {field}; the interquartile mean is of all runs. 95 % intervals of a "
-        f"bootstrap over {seed}s, stratified by {field}; a single {seed} has none."
+        f"bootstrap over {seed}s, stratified by {field}; a single {seed} has none. "
+        f"{TOO_NARROW}"
     )
 
 
@@ -240,7 +240,7 @@ def _lacking(results: Results, found: Sequence[OnTasks]) -> list[str]:
 def _disagreements(chosen: Chosen, tasks: Tasks) -> list[str]:
     """Names printed statistics that are not those of the same source's tasks."""
     by_task, notes = {one.method: one for one in _published(chosen)}, []
-    for one in published.summaries(chosen, chosen.sweep.select.axis, _last(chosen)):
+    for one in published.summaries(chosen, *_budget(chosen)):
         if one.method not in by_task:
             continue
         values = _numbers(by_task[one.method].normalized.values())
@@ -256,15 +256,18 @@ def _disagreements(chosen: Chosen, tasks: Tasks) -> list[str]:
 
 
 def _published(chosen: Chosen) -> list[PublishedTasks]:
-    return published.on_tasks(chosen, chosen.sweep.select.axis, _last(chosen))
+    return published.on_tasks(chosen, *_budget(chosen))
 
 
-def _last(chosen: Chosen) -> float:
-    return selection.last_budget(chosen, chosen.sweep.select.axis)
+def _budget(chosen: Chosen) -> tuple[str, float]:
+    """Returns the first axis and its last budget."""
+    axis = selection.first_axis(chosen)
+    return axis, selection.last_budget(chosen, axis)
 
 
 def _at(chosen: Chosen) -> str:
-    return f"{formatting.shown_amount(_last(chosen))} {chosen.sweep.select.axis}"
+    axis, last = _budget(chosen)
+    return f"{formatting.shown_amount(last)} {axis}"
 
 
 def _score(one: OnTasks | None, task: Any) -> Estimate | None:

@@ -335,7 +335,7 @@ def _matches(value: Any, text: str) -> bool:
     """Whether text of --where means a value, however it is written: 3e-4 is 0.0003."""
     try:
         wanted = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError):  # TypeError: a list as a key.
         wanted = text
     if isinstance(wanted, list):
         wanted = tuple(wanted)

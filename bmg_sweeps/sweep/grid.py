@@ -154,6 +154,7 @@ class Select:
     test: str | None = None  # Column that is read once the choice is made.
     over: tuple[str, ...] = ("seed",)  # Fields that a score is averaged over.
     # They are kept with the seed first, wherever it stands: it is told by its name.
+
     # What a run counts as that diverged where it was chosen by other seeds, in the unit
     # of the metric, or of the test. None says how often, and gives no number.
     floor: float | None = None

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import toy_tasks
 
-from bmg_sweeps.analysis import across_tasks, claims, differences, intervals
+from bmg_sweeps.analysis import across_tasks, claims, intervals, verdicts
+from bmg_sweeps.analysis.estimates import Estimate
+from bmg_sweeps.analysis.selection import Score
 from bmg_sweeps.analysis.verdicts import Verdict
+from bmg_sweeps.sweep.display import Quantity
+from bmg_sweeps.sweep.point import Point
 
 A = np.array([[1, 5, 0], [3, 7, 1]], dtype=float)
 B = np.array([[2, 1, 2], [2, 1, 2]], dtype=float)
@@ -59,13 +63,6 @@ def test_a_single_task_is_its_mean():
     assert intervals.over_tasks("median", A[:, :1]) == (2, 1, 3)
 
 
-def test_a_difference_resamples_both_within_each_task():
-    """B does not vary: what A's mean and median have, less 5 / 3 and 2."""
-    found = differences.over_tasks("mean", A, B)
-    assert found.interval() == pytest.approx((3.5 / 3, 1.5 / 3, 5.5 / 3))
-    assert differences.over_tasks("median", A, B).interval() == (0, -1, 1)
-
-
 def test_methods_are_read_by_task_and_seed(storage):
     a, b = across_tasks.read(toy_tasks.load(toy_tasks.record(storage)))
     assert (a.method, a.seeds, a.tasks) == ("A", (0, 1), ("x", "y", "z"))
@@ -102,30 +99,71 @@ def test_a_task_that_only_others_have_is_missing(storage):
     assert b.missing == {"z": "no point of seed 0"}
 
 
-def test_a_claim_compares_a_statistic_over_tasks(storage):
-    """By the bootstrap above; and by default means of seeds, 2 and 11/3 with 5/3."""
+def test_a_claim_compares_the_statistic_of_each_seed(storage):
+    """Medians of A's seeds are 1 and 3, B's are 2: by t of one degree of freedom.
+
+    The error is √(2 / 2), and t is 12.7. Means of seeds, 2 and 11/3 with 5/3, are what
+    a claim without a statistic compares: the verdict is the same.
+    """
     results = toy_tasks.load(toy_tasks.record(storage))
     mean, median, seeds = claims.decide(results)
-    assert (mean.verdict, median.verdict) == (Verdict.SUPPORTED, Verdict.OPEN)
-    assert median.difference == (0, -1, 1)
-    assert seeds.verdict == Verdict.OPEN
-    assert seeds.difference.estimate == pytest.approx(3.5 / 3)
-    assert seeds.difference.low < 0
+    assert (mean.verdict, median.verdict) == (Verdict.OPEN, Verdict.OPEN)
+    assert median.difference == pytest.approx((0, -12.706, 12.706), abs=1e-3)
+    assert mean.difference == seeds.difference
+    assert mean.difference.estimate == pytest.approx(3.5 / 3)
+    assert mean.difference.low < 0
 
 
-def test_a_readings_estimate_is_the_statistic_and_varies_over_seeds(storage):
-    """Medians of A's seeds are 1 and 3: √2; that of the means is 2.
+@pytest.mark.parametrize("statistic", ["median", "mean", "interquartile_mean"])
+def test_a_claim_about_nothing_is_seldom_decided_by_two_seeds(statistic):
+    """In 2.5 to 5 % of 1,000; a bootstrap decides one of three of a single task."""
+    generator = np.random.default_rng(0)
+    decided = 0
+    for _ in range(1000):
+        sides = [_reading(f"{i}", generator.normal(size=(2, 1))) for i in range(2)]
+        found = claims._difference(statistic, *sides)
+        decided += verdicts.that_more(found).verdict.is_decided
+    assert decided <= 50
 
-    Interquartile means of its seeds are 2 and 11 / 3, and that of all runs is 2.5.
-    """
+
+def test_two_columns_of_the_same_runs_are_compared_in_pairs():
+    """Medians of seeds are 1, 5, 9 and 0, 4, 7: differences 1, 1, 2, as by hand."""
+    one = np.array([[0, 1, 9], [4, 5, 9], [8, 9, 9]], dtype=float)
+    other = np.array([[0, 0, 5], [4, 4, 5], [7, 7, 9]], dtype=float)
+    found = claims._difference("median", _reading("a", one), _reading("a", other))
+    low = 4 / 3 - 4.3027 / 3  # Deviation √⅓, error ⅓, two degrees of freedom.
+    assert found.interval() == pytest.approx((4 / 3, low, 8 / 3 - low), abs=1e-4)
+
+
+def test_a_readings_estimate_is_of_the_statistic_of_each_seed(storage):
+    """Medians of A's seeds are 1 and 3, their interquartile means 2 and 11 / 3."""
     results = toy_tasks.load(toy_tasks.record(storage))
     _, median, seeds = claims.decide(results)
     found = median.more.estimate("median")
     assert (found.mean, found.deviation) == pytest.approx((2, 2**0.5))
     found = median.more.estimate("interquartile_mean")
-    assert (found.mean, found.deviation) == pytest.approx((2.5, (5 / 3) / 2**0.5))
+    assert (found.mean, found.deviation) == pytest.approx((17 / 6, (5 / 3) / 2**0.5))
     found = seeds.more.estimate(None)
     assert (found.mean, found.deviation) == pytest.approx((17 / 6, (5 / 3) / 2**0.5))
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean", "interquartile_mean"])
+def test_the_difference_is_that_of_both_estimates(storage, statistic):
+    """Also where the statistic is not linear, so that a table does not puzzle."""
+    results = toy_tasks.load(toy_tasks.record(storage))
+    one = claims.decide(results)[0]
+    sides = [side.estimate(statistic).mean for side in (one.more, one.less)]
+    found = claims._difference(statistic, one.more, one.less)
+    assert found.estimate == pytest.approx(sides[0] - sides[1])
+
+
+def _reading(method, numbers):
+    """A reading of [N, M] numbers, of the seeds 0 … N − 1."""
+    seeds = range(len(numbers))
+    points = tuple(Point(method, {"seed": seed}) for seed in seeds)
+    score = Score(method, points[0], "n", 1.0, points, (), Estimate(0.0, None), 1.0)
+    means = dict(zip(seeds, numbers.mean(axis=1).tolist(), strict=True))
+    return claims.Reading(Quantity(method=method), score, means, numbers)
 
 
 def test_a_claim_of_single_seeds_is_open(storage):

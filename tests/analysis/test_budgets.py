@@ -116,7 +116,7 @@ def test_hours_of_a_point_that_left_its_pack_and_went_on_are_refused(storage):
     hours = found.selections["hours"]
     left_out = [one for one in hours.left_out if one.budget == 2]
     refused = {(s.configuration.values["rate"], s.reason) for s in left_out}
-    reason = "seed 0: left a pack, whose hours may be among its own"
+    reason = "seed 0: left its pack; its hours may include the pack's"
     assert refused == {(0.1, reason)}
     rates = [s.configuration.values["rate"] for s in hours.scores if s.budget == 2]
     assert sorted(rates) == [0.2, 0.3]

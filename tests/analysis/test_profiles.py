@@ -178,6 +178,7 @@ def test_a_report_has_the_profile_and_the_sensitivity():
     assert tables.texts(table, is_exact=True) == [
         ["A", "2 / 2", "3.000", "3.750", "+0.75", "+0.75"]
     ]
+    assert table.notes[1:] == ("B is left out: it has one configuration.",)
     profile = made[tables.Kind.TASK_PROFILE]
     assert profile.names[:4] == (
         "method", "tasks", "optimality gap", "share of runs > 0"
@@ -196,11 +197,27 @@ def test_a_configuration_that_lacks_a_run_is_not_compared():
     members = [trained("a", 0.1, 0, "x", 1.0, until=50), *several()[1:]]
     table = tables_of(members)[tables.Kind.TASK_SENSITIVITY]
     assert table.rows == ()
+    few = "A is left out: fewer than two of its 2 configurations are complete."
+    assert table.notes[1] == few
     # A run that is no point; and a seed that only the other configuration has.
     lacking = [("a", 0.1, 1, "x")], [("a", 0.1, 1, task) for task in "xy"]
     for without in lacking:
         kept = [m for m in several() if (*m.point.values.values(),) not in without]
         assert tables_of(kept)[tables.Kind.TASK_SENSITIVITY].rows == ()
+
+
+def test_a_method_may_have_seeds_and_tasks_of_its_own():
+    """B has A's numbers on seeds 5 and 6, and a task fewer."""
+    of_b = [
+        trained("b", rate, 5 + seed, "x", float(by_task["x"][seed]))
+        for rate, by_task in BY_HAND.items()
+        for seed in (0, 1)
+    ]
+    of_a = [one for one in several() if one.point.values["kind"] == "a"]
+    table = tables_of(of_a + of_b)[tables.Kind.TASK_SENSITIVITY]
+    assert [row[0] for row in table.rows] == ["A", "B"]
+    assert tables.texts(table, is_exact=True)[1][2:4] == ["5.000", "5.000"]
+    assert table.notes[1:] == ("B has 1 of 2 tasks.",)
 
 
 def test_without_several_configurations_there_is_no_sensitivity(storage):

@@ -103,3 +103,13 @@ def test_reading_ends_where_a_point_never_stands_still(storage, attempt, monkeyp
     one = readings.load_one(storage, POINT, overtaken_read(storage, *KEY))
     assert "no such file" in one.record.damage
     assert next(later) < 100
+
+
+def test_a_column_of_both_tables_is_read_from_training():
+    """Times are in validations as well, of which there are fewer."""
+    rows = {"env_steps": [1, 2, 3], "hours": [0.1, 0.2, 0.3], "reward": [5, 6, 7]}
+    validation = {"env_steps": [2], "hours": [0.2], "validation_reward": [4]}
+    one = readings.Trained(POINT, store.Record(*KEY), rows, validation)
+    assert one.table("hours") is rows
+    assert one.table("reward") is rows
+    assert one.table("validation_reward") is validation

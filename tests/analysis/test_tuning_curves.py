@@ -330,6 +330,24 @@ def test_it_is_at_the_last_budget_that_any_has_reached():
     none = results.Results(loaded.chosen, (), {"env_steps": loaded.first})
     none = dataclasses.replace(
         none,
-        selections={"env_steps": dataclasses.replace(loaded.first, candidates={})},
+        selections={
+            "env_steps": dataclasses.replace(loaded.first, candidates={}, scores=())
+        },
     )
     assert tuning_curves.make(none) is None
+
+
+def test_a_configuration_that_has_diverged_does_not_move_it_on():
+    """Two have trained to 100 of 200, and a third diverged at 50, so it "has" 200."""
+    sweep = toy_runs.sweep("A", floor=-5)
+    rule = dataclasses.replace(sweep.select, budgets={"env_steps": 2})
+    of = dataclasses.replace(sweep, select=rule)
+    runs = toy_runs.table({"A": [[1, 2], [3, 4], [DIVERGED, DIVERGED]]})
+    found = tuning_curves.make(toy_runs.load(of, runs, stop=200))
+    assert (found.budget, found.arms[0].size) == (100, 3)
+
+
+def test_where_all_have_diverged_it_is_at_the_last_budget():
+    runs = toy_runs.table({"A": [[DIVERGED, DIVERGED], [DIVERGED, DIVERGED]]})
+    found = tuning_curves.make(toy_runs.load(toy_runs.sweep("A", floor=-5), runs))
+    assert (found.budget, found.arms[0].plain_at(2).mean) == (toy_runs.BUDGET, -5)

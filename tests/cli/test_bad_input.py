@@ -59,6 +59,9 @@ FLAGS = {
     "where that leaves nothing": launched(
         "--where", "seed=77", ["--where seed=77", "no point is left", "0, 1"]
     ),
+    "where with a value that no Python has": launched(
+        "--where", "seed={[]:1}", ["--where seed={[]:1}", "no point is left"]
+    ),
     "where twice": launched(
         "--where", "seed=1", "--where", "seed=0", ["--where seed", "twice", "once"]
     ),

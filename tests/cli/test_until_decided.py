@@ -19,6 +19,7 @@ from bmg_sweeps.analysis import claims, deciding, planned, sequential
 from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.launching import checking, revision, trials
 from bmg_sweeps.records import attempts, files, manifests, plans, store
+from bmg_sweeps.reporting import decision_table
 from bmg_sweeps.sweep import choices
 from bmg_sweeps.tracking import points, sweeps
 
@@ -65,6 +66,7 @@ class House:
         self.path = folder / "mine.py"
         self.storage = storage
         self.effect, self.draw, self.special = 0.0, 0, {}
+        self.devices = {}  # By seed; all others are on the CPU.
         self.left = np.inf  # Runs until the process is killed.
         self.launched = []  # Numbers of runs.
         self._capsys = capsys
@@ -106,7 +108,7 @@ class House:
             progress={"env_steps": 100},
             rows=axes | {"total_reward": [reward], "loss": [reward / 2 - 0.1]},
             test=axes | {"test_reward": [p.values["rollout_length"] * reward]},
-            provenance={"device": "cpu"},
+            provenance={"device": self.devices.get(p.values["seed"], "cpu")},
             release=True,
         )
 
@@ -326,6 +328,18 @@ def test_two_claims_share_the_level(house):
     assert second.difference[1:] == pytest.approx((found.low, found.high))
 
 
+def test_a_claim_that_was_added_later_is_said_to_be_in_no_plan(house):
+    """In one line; the first plan goes on without it."""
+    assert "In no plan" not in house.rerun("--by", "2", "--at-most", "4")[1]
+    assert "In no plan" not in house.rerun()[1]
+    house.write(CLAIM, PAIRED)
+    status, said, _ = house.rerun()
+    assert status == 0
+    (line,) = [line for line in said.splitlines() if "In no plan" in line]
+    assert line.endswith(": Its loss is less")
+    assert len(house.plans()) == 1
+
+
 def test_of_a_claim_that_is_decided_no_more_seeds_run(house):
     """Beside one without any spread, which is of BMG alone and never decided."""
     house.write(CLAIM, VAIN)
@@ -386,12 +400,35 @@ def test_what_diverged_has_no_number_without_a_floor(house):
     assert house.launched == [10]
 
 
-def test_what_diverged_counts_as_the_floor_that_the_plan_has(house):
+SPEEDS = ", ".join(
+    f'{side}=Quantity(method="{method}", metric="env_steps_per_second")'
+    for side, method in (("more", "BMG"), ("less", "MG"))
+)
+
+
+def test_speeds_of_two_devices_decide_nothing(house):
+    """The other claim is decided on them all the same."""
+    house.write(CLAIM, f'Claim(text="BMG is faster", {SPEEDS})')
+    house.effect, house.devices = 9.0, {7: "H100"}
+    assert house.rerun()[0] == 0
+    reward, speed = house.outcomes()
+    assert reward.verdict == Verdict.SUPPORTED
+    reason = "env_steps_per_second on H100 and cpu cannot be compared"
+    assert (speed.verdict, speed.reason) == (Verdict.OPEN, reason)
+
+
+NAMED = CLAIM.replace(
+    'more="BMG"', 'more=Quantity(method="BMG", metric="total_reward")'
+)
+
+
+@pytest.mark.parametrize("claim", [CLAIM, NAMED])
+def test_what_diverged_counts_as_the_floor_that_the_plan_has(house, claim):
     """Another floor in the sweep's file changes nothing afterwards."""
-    house.write(select=", floor=-3.0")
+    house.write(claim, select=", floor=-3.0")
     house.special["bmg", 7] = DIVERGED
     house.rerun("--by", "5", "--at-most", "5")
-    house.write(select=", floor=-9.0")
+    house.write(claim, select=", floor=-9.0")
     rewards = [
         house.reward({"update_kind": "bmg", "seed": seed}) for seed in range(6, 11)
     ]
@@ -410,6 +447,15 @@ def test_a_run_that_failed_is_waited_for(house):
     house.special.clear()
     assert house.rerun("--retry")[0] == 0
     assert house.outcomes()[0].seeds >= 5
+
+
+def test_the_table_says_what_its_numbers_are_numbers_of(house):
+    """As every other one: of fresh seeds, at which scale and on which devices."""
+    house.devices = {7: "H100"}
+    house.rerun("--by", "2", "--at-most", "2")
+    (table,) = decision_table.make(house.storage, house.chosen())
+    about = "scale smoke; seeds 6–7; trained to 100 env_steps; H100; cpu"
+    assert table.about == about
 
 
 def test_a_dry_run_stores_nothing(house):

@@ -7,13 +7,21 @@ import pytest
 from scipy import stats
 
 from bmg_sweeps import errors
-from bmg_sweeps.analysis import claims, differences, results
+from bmg_sweeps.analysis import (
+    at_budget,
+    claims,
+    differences,
+    planned,
+    readings,
+    results,
+)
 from bmg_sweeps.analysis.selection import Selection
 from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.records.attempts import begin
 from bmg_sweeps.records.store import read
-from bmg_sweeps.reporting import claim_table, tables
-from bmg_sweeps.sweep import Claim, Quantity, choices, grid
+from bmg_sweeps.reporting import claim_table, report, tables
+from bmg_sweeps.reporting.tables import Kind
+from bmg_sweeps.sweep import Claim, Measure, Quantity, choices, grid
 from bmg_sweeps.sweep.point import Point
 
 SWEEP = grid.Sweep(
@@ -164,17 +172,101 @@ def test_what_was_not_run_is_said(complete):
     assert row[1] == "open: A: wait is no column of its rows"
 
 
-def test_where_nothing_can_be_selected_all_claims_are_open(complete):
-    """On another axis than the sweep's, such as with --stop hours=1; or refused."""
+def test_where_nothing_can_be_selected_all_claims_are_open():
     claim = Claim(text="So.", more="A", less="B")
     sweep = dataclasses.replace(SWEEP, claims=(claim,))
     chosen = choices.Chosen("toy", sweep, (), {"env_steps": 100})
-    for selections, reason in (
-        ({"hours": Selection("hours")}, "no budgets of env_steps"),
-        ({"env_steps": Selection("env_steps", refused="So much.")}, "So much."),
-    ):
-        (decided,) = claims.decide(results.Results(chosen, (), selections))
-        assert (decided.verdict, decided.reason) == (Verdict.OPEN, reason)
+    selections = {"env_steps": Selection("env_steps", refused="So much.")}
+    (decided,) = claims.decide(results.Results(chosen, (), selections))
+    assert (decided.verdict, decided.reason) == (Verdict.OPEN, "So much.")
+
+
+def test_an_empty_window_is_no_divergence(complete):
+    """Rows are at 50 and 100: none is in the last 5 before 60, and no floor counts."""
+    quantity = Quantity(method="A", at=60, last=5)
+    select = dataclasses.replace(SWEEP.select, floor=-9)
+    row = decided(complete, quantity, "B", select=select)
+    assert row[1:3] == ("open: A: no row in the last 5 env_steps before 60", "–")
+    p = toy_point(("b", 0.1), 0)
+    one = readings.load_one(complete, p, read(complete, p.trainer, p.id))
+    window = at_budget.read(one, "env_steps", 60, "reward", 5)
+    assert window == at_budget.Missing(
+        "no row in the last 5 env_steps before 60", is_divergence=False
+    )
+    early = at_budget.read(one, "env_steps", 40, "reward", 5)
+    assert early == at_budget.Missing("no row before 40 env_steps")
+    assert at_budget.read(one, "env_steps", 60, "reward", 11) == 1
+
+
+def test_speeds_of_two_devices_are_not_compared(complete):
+    """Rewards of the same runs are."""
+    p = toy_point(("b", 0.1), 0)
+    begin(complete, read(complete, p.trainer, p.id)).commit(
+        progress={"env_steps": 100}, provenance={"device": "H100"}, release=True
+    )
+    speeds = [Quantity(method=m, metric="env_steps_per_second") for m in "AB"]
+    reason = "env_steps_per_second on H100 and cpu cannot be compared"
+    assert decided(complete, *speeds)[1:3] == (f"open: {reason}", "–")
+    less = Quantity(method="B", metric="reward", minus="env_steps_per_second")
+    assert decided(complete, "A", less)[1] == f"open: {reason}"
+    assert decided(complete, "A", "B")[1] == "supported"
+
+
+@pytest.mark.parametrize("metric", [None, "reward"])
+def test_the_floor_counts_for_the_column_that_decides_by_its_name_too(metric):
+    """For no other one, and not where something is taken off it."""
+    rule = dataclasses.replace(SWEEP.select, floor=-4)
+    quantity = Quantity(method="A", metric=metric)
+    assert claims.is_deciding(rule, quantity)
+    assert not claims.is_deciding(rule, Quantity(method="A", metric="weight"))
+    assert not claims.is_deciding(
+        rule, Quantity(method="A", metric="reward", minus="weight")
+    )
+    tested = dataclasses.replace(rule, test="test_reward")
+    assert claims.is_deciding(tested, quantity) == (metric is None)
+    assert claims.is_deciding(tested, Quantity(method="A", metric="test_reward"))
+
+
+BY_BOTH = dataclasses.replace(SWEEP.select, budgets={"env_steps": 2, "hours": 2})
+
+
+def by_hours(storage, *all_claims, **keywords):
+    """The results of a sweep of two axes, with --stop hours=2/3600 alone."""
+    sweep = dataclasses.replace(SWEEP, claims=all_claims, select=BY_BOTH, **keywords)
+    made = tuple(toy_point(arm, s) for arm in REWARDS for s in range(3))
+    stop = {"hours": 2 / 3600}
+    choice = choices.Choice(scale="paper", stop=stop)
+    for p in made:
+        attempt = begin(storage, read(storage, p.trainer, p.id))
+        attempt.commit(progress={"env_steps": 100, "hours": 2 / 3600}, release=True)
+    return results.load(storage, choices.Chosen("toy", sweep, made, stop, choice))
+
+
+def test_claims_are_of_the_axis_that_there_is(complete):
+    """Hours alone are in the stop rule, and the numbers are those at the end."""
+    claim = Claim(text="So.", more="A", less="B")
+    early = Claim(text="Early.", more=Quantity(method="A", at=50), less="B")
+    measure = Measure(metric="weight", label="w")
+    found = by_hours(complete, claim, early, measures=(measure,))
+    made = {table.key.kind: table for table in report.make(found)}
+    assert {Kind.CLAIMS, Kind.MEASURES} <= made.keys()
+    (first, second) = tables.texts(made[Kind.CLAIMS], is_exact=False)
+    assert first[:2] == ["So.", "supported"]
+    reason = "it names amounts of env_steps, and budgets are of hours"
+    assert second[1] == f"open: {reason}"
+    assert "at 0.00056 hours" in made[Kind.CLAIMS].notes[0]
+    keys = {key.kind for key in report.keys(found.chosen)}
+    assert {Kind.CLAIMS, Kind.MEASURES} <= keys
+
+
+def test_a_plan_is_of_the_axis_that_there_is(complete):
+    """Its claim has another name than by steps."""
+    equal = Claim(text="So.", more="B", less=Quantity(method="B", metric="reward"))
+    found = by_hours(complete, equal)
+    plan = planned.make(complete, found, [2])
+    assert (plan.axis, plan.stop) == ("hours", {"hours": 2 / 3600})
+    steps = dataclasses.replace(found.chosen, stop={"env_steps": 100})
+    assert planned.identify(steps).keys().isdisjoint(planned.identify(found.chosen))
 
 
 def test_without_a_deviation_there_is_no_interval():

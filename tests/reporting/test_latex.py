@@ -220,6 +220,7 @@ def test_json_has_numbers_where_text_has_words(made):
     row = (
         *("text", 3, 0.5, None, estimates.Estimate(2.0, None), interval),
         *(tables.Share(1, 2), tables.Described("A", estimates.Estimate(1.0, 0.5))),
+        tables.Described("B", estimates.Estimate(1.0, None), 0.75),
     )
     columns = tuple(tables.Column(str(i), group="g") for i in range(len(row)))
     table = tables.Table(ANY, "T", columns, (row,), ("note",), "about")
@@ -229,7 +230,8 @@ def test_json_has_numbers_where_text_has_words(made):
             *("text", 3, 0.5, None, {"mean": 2.0, "deviation": None}),
             {"estimate": 1.0, "low": None, "high": 2.0},
             {"part": 1, "whole": 2},
-            {"what": "A", "mean": 1.0, "deviation": 0.5},
+            {"what": "A", "mean": 1.0, "deviation": 0.5, "held_out": None},
+            {"what": "B", "mean": 1.0, "deviation": None, "held_out": 0.75},
         ]
     ]
     assert (found["kind"], found["axis"], found["field"]) == ("best", "env_steps", "")

@@ -484,6 +484,16 @@ def test_what_users_say_is_text_and_never_markup(view):
         sync_api.expect(label).to_contain_text(f"{text} {text}={text}")
 
 
+def test_values_on_an_axis_are_text_and_never_markup(view):
+    """Of the first method a seed has failed; the others' rates are in order."""
+    sweep, trained = hostile()
+    panel = display.Best(title="Best", label="reward", axis="env_steps", by="rate")
+    shown = view(write(trained, sweep=dataclasses.replace(sweep, curves=(panel,))))
+    ticks = shown.locator(".plot .xtick").all_text_contents()
+    assert ticks == sorted(HOSTILE[1:])
+    assert shown.locator(".plot b, .plot a, .plot img").count() == 0
+
+
 def hover(shown, number):
     """Points at the line of that number in a chart; its label follows shortly."""
     shown.evaluate(
@@ -520,6 +530,9 @@ def test_panels_of_the_best_are_drawn_by_method(view):
         ("A", ["0.1", "0.2"], "markers"),
         ("B", ["0.1", "0.2"], "markers"),
     ]
+    layout = "() => document.querySelectorAll('.plot')[2].layout.xaxis"
+    order = shown.evaluate(layout)
+    assert (order["type"], order["categoryarray"]) == ("category", ["0.1", "0.2"])
     assert shown.locator("#curves .below").all_inner_texts() == [
         "env_steps",
         "env_steps",

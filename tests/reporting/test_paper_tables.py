@@ -196,11 +196,15 @@ def test_an_axis_of_which_nothing_is_published_keeps_its_form(storage):
         ({"choice": {"scale": "lite"}}, "this is scale lite"),
         ({"choice": {"gin": ("toy.a = 1",)}}, "this is with --gin toy.a = 1"),
         ({"data": "stand-in"}, "this is with data = stand-in"),
+        (
+            {"choice": {"stop": {"meta_updates": 50}}},
+            "this is trained to 50 meta_updates",
+        ),
     ],
 )
 def test_what_is_not_the_papers_does_not_stand_beside_it(storage, keywords, reason):
     """The form is the same; whatever is published is left out, and a note says why."""
-    found = recorded(storage, **keywords)
+    found = recorded(storage, AT_SCALE, **keywords)
     made = report.make(found)
     table = of_kind(made, "best", "meta_updates")
     assert list(table.names) == [c for c in COLUMNS if "published" not in c]
@@ -213,6 +217,17 @@ def test_what_is_not_the_papers_does_not_stand_beside_it(storage, keywords, reas
     assert "published" not in text
     panels = charts.data(found)["panels"]
     assert [panel["published"] for panel in panels] == [[], []]
+
+
+AT_SCALE = dataclasses.replace(
+    SWEEP, scales={"paper": grid.Scale(({"seed": 0}, {"seed": 1}), stop=STOP)}
+)
+
+
+def test_the_scales_own_stop_rule_may_be_typed(storage):
+    found = recorded(storage, AT_SCALE, choice={"stop": dict(STOP)})
+    table = of_kind(report.make(found), "best", "meta_updates")
+    assert list(table.names) == COLUMNS
 
 
 def test_every_table_says_what_its_numbers_are_numbers_of(storage):
@@ -323,6 +338,30 @@ def test_speeds_of_packs_and_of_two_devices_are_refused(storage, provenance, rea
     assert table.notes[-1] == reason
 
 
+def test_measures_at_hours_of_two_devices_are_refused(storage):
+    """Nobody can say which row is that of an hour; rewards are refused as well."""
+    rule = dataclasses.replace(SWEEP.select, budgets={"hours": 2})
+    chosen = recorded(storage, dataclasses.replace(SWEEP, select=rule)).chosen
+    assert of_kind(report.make(results.load(storage, chosen)), "measures").rows[0][2]
+    record(storage, chosen.points[0], (60.0, 61.0), device="H100")
+    table = of_kind(report.make(results.load(storage, chosen)), "measures")
+    assert {row[2] for row in table.rows} == {None}
+    reason = "ρ: hours on H100 and cpu cannot be compared (3 configurations)."
+    assert reason in table.notes
+
+
+def test_what_is_left_out_says_the_axis_of_its_budget_where_there_are_two(storage):
+    """M has trained to no hour, and has no meta-updates either."""
+    chosen = recorded(storage).chosen
+    more = toy_point(("one", 1e-4, 5), 0)
+    chosen = dataclasses.replace(chosen, points=(*chosen.points, more))
+    found = results.load(storage, chosen)
+    (both,) = report.left_out(found, "meta_updates", "hours")
+    assert exact(both)[0][2] == "50 meta_updates"
+    (hours,) = report.left_out(found, "hours")
+    assert exact(hours)[0][2] == "1"
+
+
 def test_a_speed_that_decides_is_refused_as_hours_are(storage):
     """On two devices nothing is selected by it, on any axis."""
     rule = dataclasses.replace(SWEEP.select, metric="meta_updates_per_second")
@@ -361,6 +400,22 @@ def test_panels_of_the_best_have_the_tests_of_what_was_selected(storage):
         (["1"], [57.25]),
     ]
     assert figures.draw(found).startswith(b"\x89PNG")
+
+
+def test_values_of_a_field_stand_in_order_whichever_method_has_them(storage, drawn):
+    """B has K = 5 and M has 1 and 10: not in the order 5, 1, 10."""
+    points = []
+    for arm in (("b", 1e-3, 5), ("one", 1e-4, 1), ("one", 1e-4, 10)):
+        points.append(toy_point(arm, 0))
+        record(storage, points[-1], (60.0, 61.0))
+    choice = choices.Choice(scale="paper")
+    chosen = choices.Chosen("toy", SWEEP, tuple(points), STOP, choice)
+    found = results.load(storage, chosen)
+    by_data, by_k = charts.data(found)["panels"]
+    assert (by_data["categories"], by_k["categories"]) == ([], ["1", "5", "10"])
+    figures.draw(found)
+    ticks = drawn[0].axes[1].get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["1", "5", "10"]
 
 
 def test_a_curve_of_validations_has_no_published_tests_on_it(storage):

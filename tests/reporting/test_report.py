@@ -11,9 +11,9 @@ import pytest
 import rich.console
 from matplotlib import image
 
-from bmg_sweeps.analysis import estimates, results
+from bmg_sweeps.analysis import estimates, readings, results
 from bmg_sweeps.records import attempts, manifests, store
-from bmg_sweeps.reporting import comparison, figures, report, tables
+from bmg_sweeps.reporting import comparison, curves, figures, page, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -256,6 +256,23 @@ def test_mixed_code_revisions_are_noted(complete):
     assert report.context(loaded).endswith("by 2 versions of the trainer's code")
 
 
+def test_an_attempt_that_noted_nothing_is_none_of_those_that_are_mixed(complete):
+    """It was made where there was no checkout; None does not compare with text."""
+    noted = {"revisions": [None, "abc"], "devices": [None, "cpu"], "codes": [None]}
+    record(complete, toy_point(B, 0), [8, 12], provenance=noted)
+    loaded = load(complete)
+    table = report.provenance(loaded)
+    assert shown(table)[1:4] == (
+        ("code revision", "abc"),
+        ("hash of the trainer's code", "–"),
+        ("device", "cpu"),
+    )
+    assert table.notes == ()
+    assert report.context(loaded).endswith("; cpu")
+    assert readings.refusal(loaded.trained, "hours") is None
+    assert page.devices_of(loaded.trained) == ["cpu"]
+
+
 def test_without_a_record_there_are_tables_still(storage):
     """Everything is left out, and nothing is known."""
     best, scores, left_out, provenance = without_methods(report.make(load(storage)))
@@ -270,6 +287,9 @@ def test_without_a_record_there_are_tables_still(storage):
         (1_774_099.4, 60_321.0, "1.77M ± 60.3k", "1,774,099 ± 60,321"),
         (-9_312.0, None, "-9.31k", "-9,312"),
         (0.27641, 0.0012, "0.276 ± 0.0012", "0.276 ± 0.001"),
+        (0.954, 0.0002, "0.954 ± 0.0002", "0.9540 ± 0.0002"),
+        (1_774.0, 0.03, "1.77k ± 0.03", "1,774.00 ± 0.03"),
+        (0.5, 1e-9, "0.5 ± 1e-09", "0.500 ± 0.000"),
         (2.5e9, 0.0, "2.5G ± 0", "2,500,000,000 ± 0"),
         (999_600.0, None, "1M", "999,600"),
     ],
@@ -296,6 +316,17 @@ def test_markdown_reads_back_as_the_same_cells(partial):
     """A pipe in a message does not end its cell."""
     expected = [(t.title, [t.names, *shown(t)]) for t in partial]
     assert parse_markdown(tables.markdown(partial)) == expected
+
+
+def test_markdown_has_no_markup_of_users():
+    """Neither in cells nor around the table."""
+    hostile = "<b>a</b> | c & d"
+    table = tables.Table(
+        ANY, hostile, (tables.Column(hostile),), ((hostile,),), (hostile,), hostile
+    )
+    text = tables.markdown([table])
+    assert text.count(r"&lt;b&gt;a&lt;/b&gt; \| c &amp; d") == 5
+    assert "<" not in text
 
 
 def test_csv_has_every_score_in_full(complete):
@@ -393,14 +424,17 @@ def test_fresh_seeds_are_compared_with_what_was_selected(complete):
     chosen = load(complete).chosen
     before = results.load(complete, chosen, {"env_steps": [100]})
     fresh = toy_point(A1, 7), toy_point(B, 7)
-    record(complete, fresh[0], [1, 900])
-    again = choices.Chosen("toy", SWEEP, fresh, {"env_steps": 100})
+    record(complete, fresh[0], [1, 900], provenance={"device": "H100"})
+    claim = display.Claim(text="So.", more="A", less="B")
+    sweep = dataclasses.replace(SWEEP, claims=(claim,))
+    again = choices.Chosen("toy", sweep, fresh, {"env_steps": 100})
     after = results.load(complete, again, {"env_steps": [100]})
+    (claims,) = comparison.claims(after)
+    assert claims.about == "scale smoke; seeds 7; trained to 100 env_steps; H100"
     table = comparison.table(before, after)
     assert table.title == "reward at 100 env_steps"
-    assert (
-        table.about == "scale paper; seeds 0–1; trained to 100 env_steps; fresh seeds 7"
-    )
+    about = "scale paper; seeds 0–1; trained to 100 env_steps; H100; cpu; fresh seeds 7"
+    assert table.about == about
     assert [row[2:] for row in shown(table)] == [
         ("1,100 ± 141", "2", "900.000", "1"),
         ("10.500 ± 2.121", "2", "seed 7: not run", "–"),
@@ -512,6 +546,40 @@ def test_numbers_of_both_axes_are_written_in_thousands_and_millions(
             axis.set_ticks(ticks)
             assert [tick.get_text() for tick in axis.get_ticklabels()] == labels
             assert axis.get_offset_text().get_text() == ""
+
+
+def one_row(amounts):
+    """Rows at these amounts alone."""
+    number = len(amounts)
+    return {"env_steps": amounts, "reward": [5.0] * number, "weight": [0.5] * number,
+            "training_seconds": [2.0] * number}  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [[100], [50, 100]])
+def test_runs_with_a_single_row_in_common_are_drawn_as_a_marker(storage, drawn, others):
+    """A line needs two numbers."""
+    for seed, amounts in enumerate(([100], others)):
+        record(storage, toy_point(A1, seed), [], rows=one_row(amounts))
+    loaded = load(storage, arms=(A1,))
+    amounts, values = curves.curve(loaded.trained, "env_steps", "reward")
+    assert (amounts.tolist(), values.tolist()) == ([100], [[5.0], [5.0]])
+    figures.draw(loaded)
+    (line,) = drawn[0].axes[0].get_lines()
+    assert (list(line.get_xdata()), line.get_marker()) == ([100], "o")
+
+
+def test_a_method_that_is_not_at_the_furthest_budget_is_named(storage, drawn):
+    """B has trained to 50 of 100: its curve is not there, and the title says so."""
+    for seed in (0, 1):
+        record(storage, toy_point(A1, seed), [1, 1000])
+        record(storage, toy_point(B, seed), [7, 9], progress={"env_steps": 50})
+    figures.draw(load(storage, arms=(A1, B)))
+    only_a = tuple(dataclasses.replace(c, methods=("A",)) for c in SWEEP.curves)
+    sweep = dataclasses.replace(SWEEP, curves=only_a)
+    figures.draw(load(storage, sweep, arms=(A1, B)))
+    titles = [figure.get_suptitle().splitlines() for figure in drawn]
+    assert titles[0][1:] == ["No curve of B: none is complete at 100 env_steps"]
+    assert titles[1][1:] == []
 
 
 def test_without_rows_there_are_empty_panels(storage):

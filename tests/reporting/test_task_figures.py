@@ -241,11 +241,40 @@ def test_methods_without_any_point_have_no_place_in_figures(storage):
     assert task_curves.figures(toy_tasks.load(storage, sweep, of=kept)) == ()
 
 
+def test_a_method_that_lacks_tasks_says_so_in_each_panel_of_all(storage, drawn):
+    """A has no z: its median, profile and distribution are over the other two."""
+    toy_tasks.record(storage, without=[("a", 1, "z")])
+    results = toy_tasks.load(storage)
+    names = ["A (2 of 3 tasks)", "B"]
+    figures.draw(results)
+    task_figures.draw(results, toy_tasks.PROFILE, "png")
+    task_figures.draw(results, toy_tasks.SCORES, "png")
+    task_figures.draw(results, toy_tasks.DIFFERENCES, "png")
+    medians, profile, scores, differences = (figure.axes[0] for figure in drawn)
+    assert medians.get_legend_handles_labels()[1] == names
+    assert profile.get_legend_handles_labels()[1] == names
+    assert [tick.get_text() for tick in scores.get_xticklabels()] == names
+    said = "A has more on 1 of 2 that both have, of 3"
+    assert differences.get_title() == f"A and B\n{said}"
+    (panel,) = charts.data(results)["panels"]
+    assert [one["label"] for one in panel["attained"]] == names
+
+
 def test_a_title_with_dollars_is_text(results, drawn):
     """Matplotlib would read it as mathematics, and fail."""
     panel = dataclasses.replace(toy_tasks.DIFFERENCES, title=r"$\frac{$")
     task_figures.draw(results, panel, "png")
     assert drawn[0].axes[0].get_title().startswith(r"$\frac{$")
+    title = r"$\frac{$"
+    median = dataclasses.replace(toy_tasks.MEDIANS, title=title, label=title)
+    figures.draw(dataclasses.replace(results, chosen=with_curves(results, median)))
+    assert drawn[1].axes[0].get_title() == title
+
+
+def with_curves(results, *panels):
+    """The results' points, of a sweep that shows these panels."""
+    sweep = dataclasses.replace(results.sweep, curves=panels)
+    return dataclasses.replace(results.chosen, sweep=sweep)
 
 
 def test_small_panels_share_a_legend(results, drawn):
@@ -290,7 +319,7 @@ def test_the_charts_have_the_same_median(results):
     assert panel["below"] == "env_steps"
     assert panel["attained"][0] == {
         "method": "A", "at": [50, 100], "means": [1, 2], "deviations": [0.707, 1.41],
-            "held_out": [],
+            "held_out": [], "label": "A",
     }  # fmt: skip
     assert [(one["method"], one["mean"]) for one in panel["published"]] == [
         ("A", 4), ("C", 8)

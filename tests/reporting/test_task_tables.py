@@ -7,8 +7,11 @@ import io
 import pytest
 import toy_tasks
 
-from bmg_sweeps.reporting import report, tables, task_tables
-from bmg_sweeps.sweep import display
+from bmg_sweeps.analysis import results
+from bmg_sweeps.records import attempts, store
+from bmg_sweeps.reporting import figures, improvement, report, tables, task_tables
+from bmg_sweeps.reporting.tables import Key, Kind
+from bmg_sweeps.sweep import choices, display
 from bmg_sweeps.tracking import runs
 
 A_X, A_Y, A_Z = "20.000 ± 14.142", "60.000 ± 14.142", "5.000 ± 7.071"
@@ -36,6 +39,36 @@ def test_each_task_has_a_row_and_each_method_a_column(storage):
         ["more than B", "1 / 3", "–"],
     ]
     assert "left out: this is scale mine" in table.notes[-1]
+
+
+def test_tables_of_tasks_are_of_the_axis_that_there_is(storage):
+    """With --stop hours=2/3600 alone, of a sweep that has steps and hours."""
+    toy_tasks.record(storage)
+    hours = 2 / 3600
+    for p in toy_tasks.points():
+        attempts.begin(storage, store.read(storage, p.trainer, p.id)).commit(
+            progress={"env_steps": 100, "hours": hours}, release=True
+        )
+    select = dataclasses.replace(
+        toy_tasks.SWEEP.select, budgets={"env_steps": 2, "hours": 2}
+    )
+    sweep = dataclasses.replace(toy_tasks.SWEEP, select=select)
+    choice = choices.Choice(scale="paper", stop={"hours": hours})
+    chosen = choices.Chosen("toy", sweep, toy_tasks.points(), {"hours": hours}, choice)
+    found = results.load(storage, chosen)
+    made = {table.key: table for table in report.make(found)}
+    kinds = {key.kind for key in made}
+    assert {Kind.TASKS, Kind.TASK_SUMMARY, Kind.TASK_PROFILE, Kind.CLAIMS} <= kinds
+    assert made[Key(Kind.TASKS)].title == "score of each task at 0.00056 hours"
+    assert set(report.keys(chosen)) <= made.keys()
+    assert rows(made[Key(Kind.TASKS)])[0] == ["x", A_X, "20.000 ± 0.000"]
+    assert figures.draw(found).startswith(b"\x89PNG")
+
+
+def test_intervals_of_few_seeds_are_said_to_be_too_narrow(storage):
+    made = toy_tasks.load(toy_tasks.record(storage))
+    for kind in ("task_summary", "task_profile"):
+        assert improvement.TOO_NARROW in " ".join(of_kind(made, kind).notes)
 
 
 def test_methods_without_any_point_are_not_shown(storage):
@@ -212,13 +245,15 @@ def test_wandb_has_a_number_without_an_interval_once(storage):
 def test_a_claims_sides_say_what_is_compared(storage):
     table = of_kind(toy_tasks.load(toy_tasks.record(storage)), "claims")
     mean, median, seeds = rows(table)
-    assert mean[1:3] == ["supported", "1.17 [0.5, 1.83]"]
+    assert mean[1:3] == seeds[1:3]
+    assert mean[1].startswith("open: ")
+    assert mean[2] == "1.17 [-9.42, 11.8]"
     assert median[3:] == [
         "A median over tasks: 2 ± 1.41",
         "B median over tasks: 2 ± 0",
     ]
     assert seeds[3] == "A: 2.83 ± 1.18"
-    assert "stratified bootstrap" in table.notes[2]
+    assert "statistic over tasks is worked out for each seed" in table.notes[2]
 
 
 def test_published_parts_are_checked():

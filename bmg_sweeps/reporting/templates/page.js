@@ -168,11 +168,12 @@
   }
 
   // What the selected configurations of a method attain, with bars over seeds.
-  function attainedOf({ method, at, means, deviations }, isByValue) {
+  function attainedOf({ method, label, at, means, deviations }, isByValue) {
     const { color, dash, marker } = styleOfBest(method);
     return {
-      x: at, y: means, type: "scatter", mode: isByValue ? "markers" : "lines+markers",
-      name: plain(method),
+      x: isByValue ? at.map(plain) : at, y: means,
+      type: "scatter", mode: isByValue ? "markers" : "lines+markers",
+      name: plain(label),
       hovertemplate: "%{fullData.name}<br>%{y:,.5~r} at %{x}<extra></extra>",
       line: { color, width: 2, dash: dashOf(dash) },
       marker: { color, size: 7, symbol: marker[0] },
@@ -195,13 +196,19 @@
   }
 
   function drawBest({ plot, below, title }, panel) {
+    const isByValue = panel.categories.length > 0;
     const traces = [
-      ...panel.attained.map((one) => attainedOf(one, panel.is_by_value)),
+      ...panel.attained.map((one) => attainedOf(one, isByValue)),
       ...panel.attained.filter(isHeldOut).map(heldOutOf),
       ...panel.published.map((one) => publishedOf(one, styleOfBest(one.method).color)),
     ];
     const layout = layoutOf(traces);
-    if (panel.is_by_value) layout.xaxis.type = "category";
+    if (isByValue) { // Else they would stand as they appear, method by method.
+      Object.assign(layout.xaxis, {
+        type: "category", categoryorder: "array",
+        categoryarray: panel.categories.map(plain),
+      });
+    }
     Plotly.react(plot, traces, layout, OPTIONS);
     below.textContent = panel.below;
     plot.setAttribute("aria-label", `${title}: the best of each method by ${panel.below}`);
@@ -442,9 +449,10 @@
     });
     const best = data.panels.filter((panel) => panel.attained);
     const unique = (list) => [...new Set(list.map((one) => one.method))];
-    for (const method of unique(best.flatMap((panel) => panel.attained))) {
+    const attained = best.flatMap((panel) => panel.attained);
+    for (const [label, method] of new Map(attained.map((one) => [one.label, one.method]))) {
       const item = element("li");
-      item.append(swatch(styleOfBest(method), true), element("b", "", method), " selected");
+      item.append(swatch(styleOfBest(method), true), element("b", "", label), " selected");
       items.push(item);
     }
     if (best.some((panel) => panel.attained.some(isHeldOut))) {
