@@ -83,7 +83,7 @@ def decoded(config: Any, meta_params: HyperParams) -> HyperParams:
     """Returns the hyper-parameters that meta-parameters stand for, bound · σ(w).
 
     The bounds are the objective's values, but 1 for λ and α and `max_entropy_weight`
-    for ε_EN, which could not grow else.
+    for ε_EN; otherwise ε_EN could never exceed its start.
 
     Source: Zahavy et al. (2020), Section 3; the paper's "max entropy loss value".
 
@@ -208,16 +208,19 @@ def act(
         params: u.
         observations: [N, H, W, C].
         is_legal: [A] whether the game has the action.
-        uniforms: [N] in [0, 1).
+        uniforms: [N] in [0, 1), multiples of 2⁻²³ as `jax.random.uniform` draws them.
 
     Returns:
         [N] int32 actions, and [N, A] the logits that they were drawn by.
     """
     logits = apply(config, main(params), observations, is_legal).logits[:, 0]
     cumulative = jnp.cumsum(jax.nn.softmax(logits), axis=-1)
-    thresholds = uniforms[:, jnp.newaxis] * cumulative[:, -1:]
     # Sums in another order can grow by rounding where nothing is added.
-    is_next = (cumulative > thresholds) & is_legal[jnp.newaxis]
+    cumulative = jnp.where(is_legal[jnp.newaxis], cumulative, 0.0)
+    total = jnp.max(cumulative, axis=-1, keepdims=True)
+    # 0 is among the uniforms, and would draw action 0 whatever its probability. So they
+    # are moved to the middle of their steps.
+    is_next = cumulative > (uniforms[:, jnp.newaxis] + 2**-24) * total
     return jnp.argmax(is_next, axis=-1).astype(jnp.int32), logits
 
 
@@ -235,7 +238,7 @@ def loss(
     The sum begins with the main task; the paper prints i = 1 to n, which leaves it out.
     Each f is a mean over states, times `loss_weight`.
 
-    Source: Flennerhag et al. (2022), Eq. 4 and Appendix C.1, "STACX".
+    Source: Flennerhag et al. (2022), Eq. 4 and Appendix C, "STACX".
 
     Args:
         config: the point's values.
@@ -259,7 +262,10 @@ def loss(
 def _task_loss(
     config: Any, batch: Trajectories, outputs: Outputs, hyper_params: HyperParams
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """F of one task: logits [T + 1, B, A], values [T + 1, B], hyper-parameters []."""
+    """The loss f of one task.
+
+    Logits are [T + 1, B, A], values [T + 1, B], hyper-parameters [].
+    """
     logits_t, values = outputs.logits[:-1], jax.lax.stop_gradient(outputs.values)
     relevant = _relevance(config, logits_t, batch)
     returns = v_trace.leaky_v_trace(

@@ -328,6 +328,39 @@ def test_an_action_that_a_game_lacks_is_never_drawn(monkeypatch, order):
             assert (actions == 0).all()
 
 
+@pytest.mark.usefixtures("given_logits")
+@pytest.mark.parametrize(
+    ("uniform", "pi", "expected"),
+    [
+        (0.0, [0.0, 1e-12, 0.25, 0.75], 2),
+        (0.0, [1.0, 0.0, 0.0, 0.0], 0),
+        (1 - 2**-23, [0.75, 0.25, 1e-12, 0.0], 1),
+        (1 - 2**-23, [0.0, 0.0, 0.0, 1.0], 3),
+    ],
+)
+def test_the_ends_of_the_uniforms_draw_no_improbable_action(uniform, pi, expected):
+    """They are multiples of 2⁻²³ = 1.2e-7, with 0."""
+    logits = jnp.log(jnp.array([pi]) + 1e-30)
+    actions, _ = agent.act(None, None, logits, ALL_LEGAL, jnp.array([uniform]))
+    assert actions.tolist() == [expected]
+
+
+@pytest.mark.usefixtures("given_logits")
+def test_the_largest_uniform_draws_an_action_also_where_sums_are_rounded(monkeypatch):
+    """Behind the game's own 14 the sum grows by a bit; the last one's is the total."""
+
+    def rounded_up(x, axis):
+        total = np.cumsum(np.asarray(x), axis=axis)
+        total[:, 14:] = np.nextafter(total[:, 14:], np.float32(2))
+        return jnp.asarray(total)
+
+    monkeypatch.setattr(jnp, "cumsum", rounded_up)
+    logits = jnp.where(IS_LEGAL[None], jnp.zeros((1, 18)), agent.ILLEGAL)
+    largest = jnp.array([1 - 2**-23])
+    actions, _ = agent.act(None, None, logits, IS_LEGAL, largest)
+    assert actions.tolist() == [13]
+
+
 def test_precision_is_that_of_the_network_alone():
     """In bfloat16 parameters and outputs are float32; these are nearly the same."""
     config, params, states = network(IS_LEGAL)
