@@ -50,7 +50,8 @@ class World(NamedTuple):
 
     frames_per_step: int
     check: Callable[[Any], None]  # (config); raises ValueError.
-    rounds_per_call: Callable[[Any], int]  # (config) of `train`.
+    # (config) ↦ rounds that one call of `train` plays.
+    rounds_per_call: Callable[[Any], int]
     game: Callable[[str], Game]
     observation: Callable[[Any], jax.Array]  # (config) any [H, W, C].
     open_source: Callable[[Any], Any]  # (structure), a context manager.
@@ -218,9 +219,16 @@ def _minatar_recent_observations(
 
 
 def _emulator_recent_observations(config: Any, state: None, source: Any) -> jax.Array:
-    """Returns those of the first update of the round."""
+    """Returns those of the round's first update, online and from the replay.
+
+    Further replay, which is there for a larger K, L or meta-objective, is left out: on
+    more states a network shows a higher rank, and agents could not be compared.
+    """
     names = frame_ring.Trajectories._fields
-    stored = frame_ring.Trajectories(**{name: source[name][0] for name in names})
+    number = config.num_online + config.num_replay
+    stored = frame_ring.Trajectories(
+        **{name: source[name][0][:number] for name in names}
+    )
     return _flat(_emulator_trajectories(config, stored).observations)
 
 

@@ -142,6 +142,29 @@ def test_features_are_measured_on_all_of_the_replay(rounds):
         assert all(times[one] % (24 // len(newest)) == 0 for one in times)
 
 
+def test_features_on_emulators_are_measured_on_as_many_states_whatever_k_and_l():
+    """Two new trajectories and three from the replay, of six states each."""
+    agents = (
+        {"inner_steps": 1, "target_steps": 1, "meta_replay": 3},
+        {"inner_steps": 2, "target_steps": 3, "meta_replay": 5},
+    )
+    measured = []
+    for values in agents:
+        config = small_atari.make_config(**small_atari.PONG | values)
+        with atari.open_source(config) as source:
+            shapes = source.delivers
+        names = np.arange(shapes["frames"].shape[1], dtype=np.uint8)
+        arrays = {
+            name: np.ones(part.shape, part.dtype) for name, part in shapes.items()
+        }
+        arrays["frames"] = arrays["frames"] * names.reshape(-1, 1, 1, 1, 1)
+        measure = _atari_worlds.of("pong").recent_observations
+        measured.append(np.asarray(measure(config, None, arrays)))
+    assert measured[0].shape == (5 * 6, 24, 20, 4)
+    assert set(np.unique(measured[0])) == {0, 1, 2, 3, 4}
+    np.testing.assert_array_equal(*measured)
+
+
 def test_samples_are_uniform(rounds):
     """Of 2,400 draws in 8 rounds, each place of 6 has 400, σ = 18."""
     counts, history = np.zeros(CAPACITY), []
