@@ -2,6 +2,10 @@
 
 Claim: online data in the last step ("L=4") is critical: only replay ("R") is worse, and
 so is the meta-learned objective in place of the fixed one ("w").
+
+The paper does not say whether replay has an entropy loss. Here it has none, so the
+last step of "R" has none: it may be worse for that, and not for want of online data.
+The first L − 1 steps of all three targets have none, either.
 """
 
 from bmg_sweeps.sweep import Claim, TaskCurves, arms, load_sweep, with_methods

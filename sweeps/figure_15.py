@@ -4,6 +4,10 @@
 has in all, 48 trajectories for 12. Claim: the additional replay makes scores lower, of
 STACX and of BMG alike; it is not what L = 4 gains by. The paper's games are not in its
 text.
+
+Replay has no entropy loss here, which the paper leaves open. So in "R" the
+meta-objective has a third of the entropy loss of "D", and the first three steps of
+L = 4 have none.
 """
 
 from bmg_sweeps.sweep import (

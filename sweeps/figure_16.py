@@ -2,6 +2,10 @@
 
 Both make their further updates on replay of their own. Claim: L = 4 raises the score;
 K = 2 lowers it, of STACX and of BMG. The paper's games are not in its text.
+
+The paper does not say whether replay has an entropy loss. Here it has none, so the
+first of two updates of the agent has none with K = 2, and the first three steps of the
+target have none with L = 4: K and L change the weight of entropy, too.
 """
 
 from bmg_sweeps.sweep import (
@@ -50,6 +54,11 @@ SWEEP = with_methods(
                 less=f"{name}, K=2",
             )
             for name in DEFAULT
+        ),
+        Claim(
+            text="KL&V scores more with L = 4 than with L = 1",
+            more="KL&V, L=4",
+            less="KL&V, D",
         ),
         Claim(
             text="KL&V scores more with L = 4 than with K = 2",
