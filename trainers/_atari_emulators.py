@@ -217,7 +217,8 @@ class LiveGames:
     def _needed(self) -> np.ndarray:
         """Finds the step from which each environment must be acted again.
 
-        [N]: the first of its oldest trajectory in the ring, or else the next one.
+        [N]: the first step of its oldest trajectory in the ring; of its next trajectory
+        where the ring holds none of its own.
         """
         count = self._settings.emulators.num_environments
         oldest = self._rounds * count - len(self._ring)

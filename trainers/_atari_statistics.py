@@ -32,7 +32,9 @@ class Scores(NamedTuple):
 
     running: jax.Array  # [N] so far, of each environment's episode.
     episodes: jax.Array  # [] int32, all that have ended.
-    returns: jax.Array  # [R + 1] sums over those of an interval; the last is the new.
+    # [R + 1] sums of the returns that ended in each interval, oldest first; the last
+    # entry is the running interval, the first is no longer scored.
+    returns: jax.Array
     ended: jax.Array  # [R + 1] int32, how many ended in it.
     last: jax.Array  # [] the score of the last row; before it, that of random play.
 

@@ -3,7 +3,7 @@
 All of them update the agent alike; they differ in what they do to its meta-parameters.
 They get batches of trajectories, and know neither the world nor the replay.
 
-Source: Flennerhag et al. (2022), Section 5.2, Appendix C.1 and Algorithm 6.
+Source: Flennerhag et al. (2022), Section 5.2, Appendix C and Algorithm 6.
 """
 
 import functools
@@ -99,7 +99,7 @@ def stacx(given: Given, learner: Learner) -> tuple[Learner, Metrics]:
 
         g_w = ∇_w f_τ(u_0⁽ᴷ⁾(w); p), with `meta_loss_weight` in f
 
-    Source: Flennerhag et al. (2022), Appendix C.1, "STACX"; Zahavy et al. (2020).
+    Source: Flennerhag et al. (2022), Appendix C, "STACX"; Zahavy et al. (2020).
 
     Args:
         given: the config and the batches.
@@ -139,7 +139,7 @@ def bmg(given: Given, learner: Learner) -> tuple[Learner, Metrics]:
     The target makes L − 1 more updates, each on replay of its own, and then one step
     that `target_last_step` names.
 
-    Source: Flennerhag et al. (2022), Appendix C.1, "BMG".
+    Source: Flennerhag et al. (2022), Appendix C, "BMG".
 
     Args:
         given: the config and the batches.
@@ -412,7 +412,10 @@ def _map_moments(function: Callable[..., Any], *opt_states: Any) -> Any:
 
 
 def _meta_scale(config: Any) -> jax.Array:
-    """The factor from f as the agent learns it to f as a meta-objective."""
+    """What `loss` is multiplied by to become a meta-objective.
+
+    It then has `meta_loss_weight` in place of `loss_weight`.
+    """
     return config.meta_loss_weight / config.loss_weight
 
 

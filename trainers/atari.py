@@ -9,7 +9,8 @@ Source: Flennerhag et al. (2022), Section 5.2, Appendix C, Table 2; Zahavy et al
 
 Differs from the paper, or goes beyond what it says:
 - Acting and learning take turns: N environments act T steps, then N / 6 updates follow.
-  The paper's actors are asynchronous. The policy lag is the same in every run.
+  The paper's actors are asynchronous. The policy lag, which `policy_lag` counts in
+  meta-updates of K agent updates each, is the same in every run.
 - The "max entropy loss value" of 0.9 is the bound of the entropy weight, which the
   paper does not explain. The discount is bounded by the objective's.
 - The policy-gradient advantage is IMPALA's, ρ_t (r_t + γ G_{t+1} − v_t); the formulas
@@ -18,10 +19,13 @@ Differs from the paper, or goes beyond what it says:
 - The squared distance in parameter space is matched; Appendix C prints the norm.
 - The learning rate falls to 0 over all frames; the table prints 200,000.
 - States that LASER rejects count in no loss. The matching functions count all states.
-- The entropy loss is of online data only (`replay_entropy_weight`), as in LASER.
+- The entropy loss is of online data only (`replay_entropy_weight`), as in LASER. So
+  updates on replay alone have none: the first K − 1 of the agent, the first L − 1 of
+  the target, and the target's last step by `on_replay`.
 - A loss is a mean over states, times `loss_weight`: 20 is the sum over an unroll and
   the mean over a batch. Meta-objectives that are means over states, STACX's and the
-  matching functions, have `meta_loss_weight`: 360 is the sum over a batch.
+  matching functions, have `meta_loss_weight`: 360 × the mean; with 18 trajectories
+  that is the sum.
 - Meta-gradient variance is over the batches of an interval between rows, summed over
   the meta-parameters; the paper does not define its scale.
 - The value of the main critic learns with the meta-learned discount and is judged by
@@ -314,7 +318,8 @@ def update(
         batches: the trajectories that it learns from.
 
     Returns:
-        The learner after it, and its metrics.
+        The learner after it, and its metrics; "policy_lag" is how many meta-updates
+        there were since the policy acted.
     """
     share = _frames(config, state.updates) / config.learning_rate_frames
     given = _atari_updates.Given(

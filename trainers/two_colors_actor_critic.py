@@ -218,7 +218,7 @@ def fixed_entropy_weight(config: Config, state: State) -> tuple[State, Metrics]:
 def standard_meta_gradient(config: Config, state: State) -> tuple[State, Metrics]:
     """Makes K updates of the agent, and one step on w to improve their mean loss.
 
-        c/K Σ_k ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w)), each on its rollout τ_k
+        c/K Σ_k [ε_PG ℓ_PG(x⁽ᵏ⁾(w)) + ε_meta ℓ_EN(x⁽ᵏ⁾(w))], each on its rollout τ_k
 
     or of x⁽ᵏ⁻¹⁾, which collected τ_k, as `meta_objective` says; c is
     `meta_objective_weight`.

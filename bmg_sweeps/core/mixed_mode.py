@@ -48,9 +48,9 @@ def value_and_gradient(
     Returns:
         f with its auxiliary outputs, and ∇_x f, shaped like `params`.
 
-    Gradient: reaches params and context through ∇_x f only; f itself and its auxiliary
-        outputs are constants, whatever a later loss makes of them, and so is the data.
-        Reverse mode only.
+    Gradient: reaches params and context. Only ∇_x f is differentiated. A later loss
+        that uses f or its auxiliary outputs gets no gradient from them. The data is a
+        constant. Reverse mode only.
     """
     return jax.value_and_grad(loss, has_aux=True)(params, context, data)
 

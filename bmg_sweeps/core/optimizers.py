@@ -100,7 +100,7 @@ def rmsprop(
 ) -> optax.GradientTransformation:
     """Builds RMSProp with ε inside the root, −α g / √(ν + ε).
 
-    Source: Flennerhag et al. (2022), Appendix C.1, which does not place ε; inside, the
+    Source: Flennerhag et al. (2022), Table 2, which does not place ε; inside, the
     denominator is at least √ε and its derivative finite.
 
     Args:

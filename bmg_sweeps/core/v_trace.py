@@ -1,9 +1,9 @@
 """Leaky V-trace: returns and advantages of rollouts that another policy collected.
 
 Ratios of probabilities correct for the other policy, and grow without bound. V-trace
-truncates them. A truncated ratio passes no gradient on to the policy; the leaky form
-mixes some of the ratio back in. `trust_region` says which states are too far from the
-other policy to be corrected; `losses` takes what comes out here.
+truncates them. The leaky form mixes the full ratio back in, by 1 − α: α then trades
+bias against variance, and can be meta-learned. `trust_region` says which states are too
+far from the other policy to be corrected; `losses` takes what comes out here.
 """
 
 from typing import NamedTuple

@@ -25,7 +25,9 @@ from ale_py import roms, vector_env
 from bmg_sweeps import atari_scores
 
 GAMES = tuple(atari_scores.SCORES)
-MAX_ACTIONS = 18  # Of the joystick; a game's own actions are the first of so many.
+# Of the joystick. A game's k minimal actions have indices 0 … k − 1, in ale-py's order;
+# the others are masked.
+MAX_ACTIONS = 18
 FRAMES_PER_STEP = 4  # An action is repeated so often, and the last frame is seen.
 MAX_NO_OPS = 30  # An episode begins with fewer no-ops than this.
 HEIGHT, WIDTH = 210, 160  # Pixels of a game's own frame.

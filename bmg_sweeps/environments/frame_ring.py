@@ -23,7 +23,10 @@ COMPRESSION_LEVEL = 1  # Of zlib; higher ones are slower by more than they are s
 
 
 class Trajectories(NamedTuple):
-    """T steps each. Leading axes may be any; s_T is the s_0 of the one after it."""
+    """T steps each; leading axes may be any.
+
+    The last observation, s_T, is also s_0 of the same environment's next trajectory.
+    """
 
     frames: np.ndarray  # [..., T + 4, H, W, C] uint8: the three before s_0, then s_t's.
     ages: np.ndarray  # [..., T + 1] int32: steps of the episode before s_0 … s_T.
