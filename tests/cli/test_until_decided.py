@@ -695,7 +695,7 @@ def test_fresh_seeds_stand_beside_the_others(house):
     [
         (["--fresh", "2-10"], "--fresh: seed 2 was used in the selection"),
         (["--fresh", "x"], "x"),
-        (["--fresh", "10", "--format", "csv"], "--fresh: expected one sweep, and"),
+        (["--fresh", "10", "--format", "csv"], "--fresh: expected another --format"),
     ],
 )
 def test_fresh_seeds_that_are_none_are_refused(house, words, error):
