@@ -35,7 +35,7 @@ def identify(chosen: Chosen) -> dict[str, Claim]:
     """
     rule, found = chosen.sweep.select, {}
     budgets = selection.budgets(rule, chosen.stop)
-    axis = next(iter(budgets))
+    axis = selection.first_axis(chosen)
     for claim in chosen.sweep.claims:
         what = [
             *(chosen.sweep.trainer, chosen.choice.scale, chosen.choice.gin),

@@ -67,6 +67,11 @@ def status(one: Trained, stop: Mapping[str, float]) -> str:
     return "damaged" if one.record.damage else store.status(one.record, stop)
 
 
+def devices(trained: Iterable[Trained]) -> list[str]:
+    """Names the kinds of device that points were trained on, as far as it was noted."""
+    return sorted({d for one in trained for d in one.record.devices if d})
+
+
 def refusal(trained: Iterable[Trained], *names: str) -> str | None:
     """Says why points cannot be compared on an axis or by a column; None if they can.
 
@@ -74,11 +79,10 @@ def refusal(trained: Iterable[Trained], *names: str) -> str | None:
         trained: the points.
         *names: axes and columns; those of time and memory need a single device.
     """
-    devices = {d for one in trained for d in one.record.devices if d is not None}
     of_device = [name for name in names if is_of_device(name)]
-    if not of_device or len(devices) < 2:
+    if not of_device or len(found := devices(trained)) < 2:
         return None
-    return f"{of_device[0]} on {' and '.join(sorted(devices))} cannot be compared"
+    return f"{of_device[0]} on {' and '.join(found)} cannot be compared"
 
 
 def is_timed(name: str) -> bool:

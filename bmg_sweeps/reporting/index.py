@@ -5,7 +5,7 @@ import urllib.parse
 from collections.abc import Sequence
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import claims
+from bmg_sweeps.analysis import claims, readings
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.analysis.verdicts import Verdict
 from bmg_sweeps.reporting import claim_table, page, rendering, tables
@@ -51,7 +51,7 @@ def entry(file_name: str, results: Results) -> Entry:
         trainer=chosen.sweep.trainer,
         scale=chosen.choice.scale,
         stop=formatting.shown_amounts(chosen.stop),
-        devices=", ".join(page.devices_of(results.trained)) or tables.NOTHING,
+        devices=", ".join(readings.devices(results.trained)) or tables.NOTHING,
         points=len(statuses),
         done=statuses.count("done"),
         lost=sum(status in page.TROUBLE for status in statuses),

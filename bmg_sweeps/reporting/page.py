@@ -188,11 +188,6 @@ def statuses_of(results: Results) -> dict[str, str]:
     }
 
 
-def devices_of(trained: Sequence[Trained]) -> list[str]:
-    """Names the kinds of device that points were trained on."""
-    return sorted({d for one in trained for d in one.record.devices if d})
-
-
 def _facts(
     results: Results, statuses: Mapping[str, str], storage: str
 ) -> list[tuple[str, str]]:
@@ -204,7 +199,7 @@ def _facts(
         ("scale", chosen.choice.scale),
         ("trained to", formatting.shown_amounts(chosen.stop)),
         *((name, f"{values} ({number})") for name, values, number in over),
-        ("device", ", ".join(devices_of(results.trained)) or "–"),
+        ("device", ", ".join(readings.devices(results.trained)) or "–"),
         ("points done", f"{done:,} of {len(statuses):,}"),
         ("trainer", chosen.sweep.trainer),
         ("storage", storage),

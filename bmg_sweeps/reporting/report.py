@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bmg_sweeps import formatting
-from bmg_sweeps.analysis import selection
+from bmg_sweeps.analysis import readings, selection
 from bmg_sweeps.analysis.results import Results
 from bmg_sweeps.reporting import (
     agreement_table,
@@ -88,8 +88,8 @@ def keys(chosen: Chosen) -> list[Key]:
         and what was left out.
     """
     sweep, found = chosen.sweep, []
-    for axis in selection.budgets(sweep.select, chosen.stop):
-        is_first = axis == selection.first_axis(chosen)
+    for i, axis in enumerate(selection.budgets(sweep.select, chosen.stop)):
+        is_first = i == 0
         found.append(Key(Kind.BEST, axis))
         found += [Key(Kind.BY_VALUE, axis, field) for field in sweep.by]
         found += task_tables.keys(chosen) if is_first else []
@@ -161,7 +161,7 @@ def provenance(results: Results) -> Table:
     # None stands for an attempt that did not note it.
     revisions = sorted({r for t in trained for r in t.record.revisions if r})
     codes = sorted({c for t in trained for c in t.record.codes if c})
-    devices = sorted({d for t in trained for d in t.record.devices if d})
+    devices = readings.devices(trained)
     widths = sorted({p.pack_width or 1 for p in runs})
     threads = sorted({str(p.threads) for p in runs if p.threads is not None})
     notes = ["Code revisions are mixed."] if len(revisions) > 1 else []
@@ -284,7 +284,7 @@ def _published(
 def context(results: Results) -> str:
     """Says what the numbers of every table are numbers of."""
     chosen, sweep = results.chosen, results.sweep
-    devices = sorted({d for t in results.trained for d in t.record.devices if d})
+    devices = readings.devices(results.trained)
     shown = []
     for field, symbol in display.symbols_of(sweep.shown).items():
         values = dict.fromkeys(symbol.shown(p.values[field]) for p in chosen.points)

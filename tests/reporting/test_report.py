@@ -13,7 +13,7 @@ from matplotlib import image
 
 from bmg_sweeps.analysis import estimates, readings, results
 from bmg_sweeps.records import attempts, manifests, store
-from bmg_sweeps.reporting import comparison, curves, figures, page, report, tables
+from bmg_sweeps.reporting import comparison, curves, figures, report, tables
 from bmg_sweeps.sweep import choices, display, grid
 from bmg_sweeps.sweep.point import Point
 
@@ -270,7 +270,7 @@ def test_an_attempt_that_noted_nothing_is_none_of_those_that_are_mixed(complete)
     assert table.notes == ()
     assert report.context(loaded).endswith("; cpu")
     assert readings.refusal(loaded.trained, "hours") is None
-    assert page.devices_of(loaded.trained) == ["cpu"]
+    assert readings.devices(loaded.trained) == ["cpu"]
 
 
 def test_without_a_record_there_are_tables_still(storage):
